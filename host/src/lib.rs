@@ -1,0 +1,3 @@
+//! Assistant Host.
+pub mod limits;
+pub mod model;

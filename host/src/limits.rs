@@ -1,0 +1,67 @@
+//! Every limit with its default, its unit in its name. Configured as `[limits]`; a hit limit is told by its name.
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! limits {
+    ($($(#[doc = $doc:literal])* $name:ident: $type:ty = $default:expr;)*) => {
+        /// What is allowed, for each session, tree, process or the host.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        pub struct Limits {
+            $($(#[doc = $doc])* pub $name: $type,)*
+        }
+
+        impl Default for Limits {
+            fn default() -> Self {
+                Self { $($name: $default,)* }
+            }
+        }
+    };
+}
+
+limits! {
+    /// How deep assistants may spawn assistants; 1 is: the session only.
+    depth: u32 = 3;
+    /// Processes of a session that hold a slot.
+    running_per_session: u32 = 16;
+    /// Processes of the host that hold a slot.
+    running_per_host: u32 = 64;
+    /// Processes of a session that have not ended.
+    living_per_session: u32 = 1_000;
+    /// Processes of a session that wait for a slot.
+    queue_per_session: u32 = 256;
+    /// Spawns below one that a session made, itself included.
+    spawns_per_tree: u32 = 200;
+    /// From the start to the end of a process.
+    wall_ms: u64 = 30 * 60 * 1_000;
+    /// Model calls of a process.
+    turns: u32 = 50;
+    /// Tool calls of a process.
+    tool_calls: u32 = 500;
+    /// Model calls in flight in the host.
+    model_calls: u32 = 8;
+    /// One tool call; its own waits are exempt.
+    tool_call_ms: u64 = 5 * 60 * 1_000;
+    /// One message.
+    message_bytes: u64 = 1024 * 1024;
+    /// Messages that wait for one receiver.
+    queued_messages: u32 = 1_000;
+    /// The result of a process.
+    result_bytes: u64 = 1024 * 1024;
+    /// The answer to `initialize`.
+    launch_ms: u64 = 10 * 1_000;
+    /// From a cancel to the kill.
+    grace_ms: u64 = 3 * 1_000;
+    /// From `shutdown` to the kill.
+    shutdown_ms: u64 = 2 * 1_000;
+    /// Lines of a runner that are no messages.
+    noise_lines: u32 = 100;
+    /// Of a runner's stderr, kept in memory.
+    stderr_bytes: u64 = 64 * 1024;
+    /// Attempts at a model call beyond the first.
+    model_retries: u32 = 3;
+    /// Most of the answer of a tool, characters.
+    answer_chars: u32 = 40_000;
+    /// The longest wait of a call of an MCP client.
+    client_wait_ms: u64 = 25 * 1_000;
+}

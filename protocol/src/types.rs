@@ -1,0 +1,488 @@
+//! Params and results of the methods, and the messages of a conversation.
+//!
+//! Unknown fields are ignored and null means absent for every optional field. Times are Unix milliseconds.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::ids::{MessageId, ProcessId, ThreadId};
+
+mod content;
+
+pub use content::{Content, Part};
+
+/// The version of the protocol that this crate speaks.
+pub const PROTOCOL_VERSION: u32 = 1;
+/// The longest line that we take, in bytes without the newline.
+pub const MAX_FRAME_BYTES: u64 = 64 * 1024 * 1024;
+
+/// No params, or nothing to tell.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Empty {}
+
+/// A program at one end of the link.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Program {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    #[serde(default)]
+    pub version: String,
+}
+
+/// What the host can do beyond version 1. Empty today.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HostCapabilities {}
+
+/// What the runner can do beyond the required.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RunnerCapabilities {
+    /// It takes messages by `deliver_message`, because it makes no model calls.
+    #[serde(default)]
+    pub messages: bool,
+}
+
+/// The limits of a run that a runner can heed; the host enforces them all the same.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RunLimits {
+    /// Model calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turns: Option<u32>,
+    /// Tool calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_calls: Option<u32>,
+    /// Milliseconds from the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall_ms: Option<u64>,
+}
+
+/// Params of `initialize`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct InitializeParams {
+    /// The version that the host speaks.
+    pub protocol_version: u32,
+    /// The process that this runner is.
+    pub process_id: ProcessId,
+    /// Its thread, to be named in every request.
+    pub thread_id: ThreadId,
+    /// The host program.
+    pub host: Program,
+    /// The longest line that the host takes, in bytes.
+    pub max_frame_bytes: u64,
+    /// What the host can do.
+    #[serde(default)]
+    pub capabilities: HostCapabilities,
+    /// What the run may use.
+    #[serde(default)]
+    pub limits: RunLimits,
+}
+
+/// Result of `initialize`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct InitializeResult {
+    /// The version that the runner speaks.
+    pub protocol_version: u32,
+    /// The runner program.
+    pub runner: Program,
+    /// The longest line that the runner takes, in bytes.
+    pub max_frame_bytes: u64,
+    /// What the runner can do.
+    #[serde(default)]
+    pub capabilities: RunnerCapabilities,
+}
+
+/// The assistant that a runner is to be.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct AssistantBrief {
+    /// Its id.
+    pub id: String,
+    /// Its display name.
+    pub name: String,
+    /// Its prompt.
+    pub system_prompt: String,
+}
+
+/// A file that belongs to the task.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Input {
+    /// Where it lies, as the caller named it.
+    pub path: String,
+    /// What is in it.
+    pub content: String,
+}
+
+/// A tool that a model can call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolSpec {
+    /// Its name.
+    pub name: String,
+    /// What it is for, for the model.
+    pub description: String,
+    /// The JSON schema of its arguments.
+    pub input_schema: Value,
+}
+
+/// Params of `run`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct RunParams {
+    /// Who the runner is to be.
+    pub assistant: AssistantBrief,
+    /// The task; absent it means: ask the model again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub query: Option<String>,
+    /// Background to the task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<String>,
+    /// Files of the task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inputs: Option<Vec<Input>>,
+    /// The tools that the assistant has.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub tools: Vec<ToolSpec>,
+    /// The schema that a result has to fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
+    /// A conversation to go on with, system message excluded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history: Option<Vec<Message>>,
+}
+
+/// Why a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// The model had no more to do.
+    Finished,
+    /// A `final_answer` was accepted.
+    FinalAnswer,
+    /// The host asked for it.
+    Cancelled,
+    /// The model's answer reached its maximum length.
+    Length,
+    /// The model refused.
+    Refused,
+}
+
+/// Result of `run`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct RunResult {
+    /// Why it ended.
+    pub stop_reason: StopReason,
+    /// The last answer of the model.
+    pub content: Content,
+    /// The result that fits the output schema.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structured: Option<Value>,
+}
+
+/// Params of `deliver_message`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct DeliverMessageParams {
+    /// The message.
+    pub message: Mail,
+}
+
+/// Params of `cancel`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct CancelParams {
+    /// Why, for people.
+    #[serde(default)]
+    pub reason: String,
+    /// Milliseconds until the runner is killed.
+    #[serde(default)]
+    pub grace_ms: u64,
+}
+
+/// Params of `cancel_call`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct CancelCallParams {
+    /// The id of the request that need not be worked on: an integer or a string.
+    pub id: Value,
+}
+
+/// Who speaks in a conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// The assistant's definition.
+    System,
+    /// Whoever gave the task.
+    User,
+    /// The model.
+    Assistant,
+    /// A tool's result.
+    Tool,
+}
+
+/// One message of a conversation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Message {
+    /// Who speaks.
+    pub role: Role,
+    /// What is said: a string, or parts in order.
+    pub content: Content,
+}
+
+impl Message {
+    /// A message of one text.
+    pub fn text(role: Role, text: impl Into<String>) -> Self {
+        Self { role, content: Content::Text(text.into()) }
+    }
+
+    /// The results of a tool call, as a runner adds them to its conversation.
+    #[must_use]
+    pub fn tool_result(call_id: String, result: &ToolCallResult) -> Self {
+        let part = Part::ToolResult { call_id, content: result.content.clone(), is_error: result.is_error };
+        Self { role: Role::Tool, content: Content::Parts(vec![part]) }
+    }
+}
+
+/// Params of `on_llm_request`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct LlmRequestParams {
+    /// The runner's own thread.
+    pub thread_id: ThreadId,
+    /// The whole conversation, system message first.
+    pub messages: Vec<Message>,
+    /// The tools that the model may call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<ToolSpec>>,
+    /// Settings for the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub options: Option<Map<String, Value>>,
+}
+
+/// Why a model stopped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FinishReason {
+    /// It had no more to say.
+    Stop,
+    /// It wants tools to be called.
+    ToolCalls,
+    /// It reached the maximum length.
+    Length,
+    /// It refused.
+    Refused,
+    /// Anything else that the provider told.
+    #[serde(untagged)]
+    Other(String),
+}
+
+/// Tokens of model calls; null where the provider does not tell.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Usage {
+    /// Tokens read, cached ones included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<u64>,
+    /// Tokens written, reasoning included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<u64>,
+    /// Of the input, read from the provider's cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_read_tokens: Option<u64>,
+    /// Of the input, written to the provider's cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write_tokens: Option<u64>,
+    /// Of the output, reasoning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning_tokens: Option<u64>,
+}
+
+/// Result of `on_llm_request`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct LlmRequestResult {
+    /// The model's answer, to be appended.
+    pub message: Message,
+    /// Why the model stopped.
+    pub finish_reason: FinishReason,
+    /// What it used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// The model that answered.
+    pub model: String,
+    /// Messages that came in meanwhile, to be appended before `message`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inserted: Option<Vec<Message>>,
+}
+
+/// Params of `on_tool_call`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ToolCallParams {
+    /// The runner's own thread.
+    pub thread_id: ThreadId,
+    /// The id that the model's answer gave the call.
+    pub call_id: String,
+    /// The tool.
+    pub tool_name: String,
+    /// Its arguments, an object.
+    #[serde(default)]
+    pub arguments: Value,
+}
+
+/// Result of `on_tool_call`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolCallResult {
+    /// What the model is shown.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub content: Vec<Part>,
+    /// The same as data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structured_content: Option<Value>,
+    /// The call failed in a way that the model can mend.
+    #[serde(default)]
+    pub is_error: bool,
+    /// A `final_answer` was accepted: the run is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_run: Option<bool>,
+}
+
+/// Params of `on_aggregate_service_context`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ContextParams {
+    /// The runner's own thread.
+    pub thread_id: ThreadId,
+}
+
+/// Result of `on_aggregate_service_context`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ServiceContext {
+    /// What is going on, for a prompt.
+    pub context_prompt: String,
+    /// The same as data.
+    pub structured_state: Value,
+}
+
+/// Params of `on_progress`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ProgressParams {
+    /// The runner's own thread.
+    pub thread_id: ThreadId,
+    /// What is being done.
+    pub text: String,
+    /// How much is done, 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fraction: Option<f64>,
+}
+
+/// How far a message has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum MailState {
+    /// Stored.
+    Queued,
+    /// In the receiver's conversation, or returned to it.
+    Delivered,
+    /// Marked as read.
+    Read,
+}
+
+/// Params of `send_message`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub struct SendMessageParams {
+    /// The thread: the process whose conversation this concerns.
+    pub thread_id: ThreadId,
+    /// The text, at most 1 MiB.
+    pub message: String,
+    /// Which participant of the thread it is for. Left out: the assistant of the thread, or its parent if that assistant
+    /// writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to_assistant_id: Option<String>,
+    /// The same by process, where several participants share an assistant id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to_process_id: Option<ProcessId>,
+}
+
+/// Result of `send_message`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct SendMessageResult {
+    /// It is stored and will not be lost.
+    pub success: bool,
+    /// What it is known by.
+    pub message_id: MessageId,
+    /// How far it has come.
+    pub state: MailState,
+}
+
+/// Params of `recv_message`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub struct RecvMessageParams {
+    /// The thread, as spawn_assistant gave it.
+    pub thread_id: ThreadId,
+    /// Only what is addressed to you and not marked as read. Default false.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub unread_only: bool,
+    /// At most this many, the newest (with unread_only: the oldest first, so that none is skipped). 1 to 200, default 20.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_n: Option<u32>,
+    /// Only messages after this time (Unix milliseconds, exclusive).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<i64>,
+    /// Also mark those addressed to you, in the same step. Default false: they stay unread.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub mark_as_read: bool,
+    /// Wait up to this many milliseconds for the first one. Default 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_ms: Option<u64>,
+    /// Where an earlier answer ended: its `next_cursor`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+}
+
+/// A message of a thread.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub struct Mail {
+    /// What it is known by.
+    pub id: MessageId,
+    /// Who wrote it, by assistant; a session is `main` unless configured.
+    pub from_assistant_id: String,
+    /// Who it is for, by assistant.
+    pub to_assistant_id: String,
+    /// Who wrote it, by process; null is the session.
+    pub from_process_id: Option<ProcessId>,
+    /// Who it is for, by process; null is the session.
+    pub to_process_id: Option<ProcessId>,
+    /// The text.
+    pub content: String,
+    /// When it was stored.
+    pub created_at: i64,
+    /// When it was marked as read; null while it is not.
+    pub read_at: Option<i64>,
+}
+
+/// What a call of `recv_message` did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub struct RecvSummary {
+    /// Messages in this answer.
+    pub total_fetched: u32,
+    /// Of them, marked as read by this call.
+    pub marked_as_read: u32,
+}
+
+/// Result of `recv_message`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RecvMessageResult {
+    /// The thread.
+    pub thread_id: ThreadId,
+    /// The messages, oldest first.
+    pub messages: Vec<Mail>,
+    /// What this call did.
+    pub summary: RecvSummary,
+    /// Where to go on, if there is more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+fn null_is_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
+}
