@@ -5,7 +5,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use uuid::Uuid;
 
 /// A string that is no id.
@@ -19,7 +20,7 @@ pub struct BadId {
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident $what:literal;)*) => { $(
         $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
         #[serde(transparent)]
         pub struct $name(Uuid);
 
@@ -58,6 +59,19 @@ macro_rules! ids {
             }
         }
 
+        impl From<$name> for Uuid {
+            fn from(id: $name) -> Self {
+                id.0
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = Cow::<'de, str>::deserialize(deserializer)?;
+                text.parse().map_err(D::Error::custom)
+            }
+        }
+
         impl JsonSchema for $name {
             fn inline_schema() -> bool {
                 true
@@ -83,4 +97,23 @@ ids! {
     MessageId "message id";
     /// One connection of a principal.
     SessionId "session id";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_comes_back_from_its_text() {
+        let id = ThreadId::mint();
+        let json = serde_json::to_string(&id).expect("writes");
+        assert_eq!(serde_json::from_str::<ThreadId>(&json).expect("reads"), id);
+        assert_eq!(ThreadId::from(Uuid::from(id)), id);
+    }
+
+    #[test]
+    fn what_is_no_id_is_refused_by_name() {
+        let refused = serde_json::from_str::<ThreadId>("\"x\"").expect_err("refused");
+        assert_eq!(refused.to_string(), "`x` is no thread id (a UUID)");
+    }
 }

@@ -27,7 +27,7 @@ pub struct Program {
     /// Its name.
     pub name: String,
     /// Its version.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_default")]
     pub version: String,
 }
 
@@ -39,7 +39,7 @@ pub struct HostCapabilities {}
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunnerCapabilities {
     /// It takes messages by `deliver_message`, because it makes no model calls.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_default")]
     pub messages: bool,
 }
 
@@ -71,10 +71,10 @@ pub struct InitializeParams {
     /// The longest line that the host takes, in bytes.
     pub max_frame_bytes: u64,
     /// What the host can do.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_default")]
     pub capabilities: HostCapabilities,
     /// What the run may use.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_default")]
     pub limits: RunLimits,
 }
 
@@ -88,7 +88,7 @@ pub struct InitializeResult {
     /// The longest line that the runner takes, in bytes.
     pub max_frame_bytes: u64,
     /// What the runner can do.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_default")]
     pub capabilities: RunnerCapabilities,
 }
 
@@ -187,10 +187,10 @@ pub struct DeliverMessageParams {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct CancelParams {
     /// Why, for people.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_default")]
     pub reason: String,
     /// Milliseconds until the runner is killed.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_default")]
     pub grace_ms: u64,
 }
 
@@ -331,7 +331,7 @@ pub struct ToolCallResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured_content: Option<Value>,
     /// The call failed in a way that the model can mend.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_default")]
     pub is_error: bool,
     /// A `final_answer` was accepted: the run is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -425,7 +425,7 @@ pub struct RecvMessageParams {
     /// Also mark those addressed to you, in the same step. Default false: they stay unread.
     #[serde(default, deserialize_with = "null_is_default")]
     pub mark_as_read: bool,
-    /// Wait up to this many milliseconds for the first one. Default 0.
+    /// Wait up to this many milliseconds for something unread, and give that. Default 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
     /// Where an earlier answer ended: its `next_cursor`.
