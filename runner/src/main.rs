@@ -1,2 +1,7 @@
-//! The runner.
-fn main() {}
+//! The runner program.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    assistant_runner::main()
+}
