@@ -1,0 +1,44 @@
+//! Who asks: a session, or a process. Known from the connection or the pipe, never from an argument.
+
+use std::fmt;
+
+use assistant_protocol::ids::{ProcessId, SessionId};
+use uuid::Uuid;
+
+/// Who asks, and whose mail is whose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Caller {
+    /// A connection of a principal.
+    Session(SessionId),
+    /// A running assistant.
+    Process(ProcessId),
+}
+
+impl Caller {
+    /// The process, where it is one.
+    #[must_use]
+    pub fn process(self) -> Option<ProcessId> {
+        match self {
+            Caller::Session(_) => None,
+            Caller::Process(id) => Some(id),
+        }
+    }
+}
+
+impl From<Caller> for Uuid {
+    fn from(caller: Caller) -> Self {
+        match caller {
+            Caller::Session(id) => id.into(),
+            Caller::Process(id) => id.into(),
+        }
+    }
+}
+
+impl fmt::Display for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Caller::Session(id) => write!(f, "session {id}"),
+            Caller::Process(id) => write!(f, "process {id}"),
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The log of a process: one row an event, in order.
+//!
+//! Events of a change of status, a message or a result are in the transaction of their change. Others are queued in
+//! order, so after `kill -9` only the end of a log can be missing.
+
+use assistant_protocol::ids::ProcessId;
+use rusqlite::Connection;
+use serde_json::Value;
+
+use crate::names::named;
+use crate::store::{StoreError, Tx};
+
+named! {
+    /// What an event tells.
+    pub enum Kind {
+        /// A change of status.
+        Status = "status",
+        /// A model call begins: what is new in the conversation.
+        ModelCall = "model_call",
+        /// A model call is tried again.
+        ModelRetry = "model_retry",
+        /// A model call ends: the answer or the error, and the usage.
+        ModelAnswer = "model_answer",
+        /// A tool call begins.
+        ToolCall = "tool_call",
+        /// A tool call ends.
+        ToolResult = "tool_result",
+        /// A message was sent by the process or to it.
+        Message = "message",
+        /// The runner tells how far it is.
+        Progress = "progress",
+        /// A line on the runner's stderr.
+        Stderr = "stderr",
+        /// What was odd about the link.
+        Link = "link",
+    }
+}
+
+/// One event.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    /// Its place in the log of the host.
+    pub seq: i64,
+    /// When, Unix milliseconds.
+    pub at: i64,
+    /// What it tells.
+    pub kind: Kind,
+    /// The rest.
+    pub data: Value,
+}
+
+/// Writes an event within the job that it belongs to.
+///
+/// # Errors
+/// The store's.
+pub fn record(tx: &Tx<'_>, process: ProcessId, kind: Kind, data: &Value) -> Result<(), StoreError> {
+    tx.db.prepare_cached("INSERT INTO events (process_id, at, kind, data) VALUES (?1, ?2, ?3, ?4)")?.execute((
+        process.to_string(),
+        tx.now,
+        kind,
+        data.to_string(),
+    ))?;
+    Ok(())
+}
+
+/// Up to `limit` events of a process after `after`, oldest first.
+///
+/// # Errors
+/// The store's.
+pub fn read(db: &Connection, process: ProcessId, after: i64, limit: u32) -> Result<Vec<Event>, StoreError> {
+    let mut look = db.prepare_cached(
+        "SELECT seq, at, kind, data FROM events WHERE process_id = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
+    )?;
+    let rows = look.query_map((process.to_string(), after, limit), |row| {
+        let data: String = row.get(3)?;
+        Ok(Event {
+            seq: row.get(0)?,
+            at: row.get(1)?,
+            kind: row.get(2)?,
+            data: serde_json::from_str(&data).unwrap_or(Value::String(data)),
+        })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}

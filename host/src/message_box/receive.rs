@@ -1,0 +1,190 @@
+//! Reading a thread: which messages, in which order, and what is marked by it.
+
+use assistant_protocol::ids::ThreadId;
+use assistant_protocol::types::{Mail, RecvMessageParams, RecvMessageResult, RecvSummary};
+use rusqlite::named_params;
+
+use super::{Boxed, COLUMNS, Refused, from_row, hand_over, may_use, queued};
+use crate::caller::Caller;
+use crate::process_table;
+use crate::store::Tx;
+
+/// Messages of one answer, unless the caller wants fewer.
+pub const LAST_N_DEFAULT: u32 = 20;
+/// Messages of one answer at most.
+pub const LAST_N_MAX: u32 = 200;
+
+/// What a caller wants to read, checked.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    thread: ThreadId,
+    unread_only: bool,
+    last_n: u32,
+    since: Option<i64>,
+    mark_as_read: bool,
+    cursor: Option<Cursor>,
+    chars_max: usize,
+}
+
+/// Where an answer ended: behind a message, or within one that is longer than an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Cursor {
+    after: i64,
+    offset: usize,
+}
+
+impl Cursor {
+    fn parse(text: &str) -> Option<Self> {
+        let (after, offset) = text.split_once('.')?;
+        Some(Self { after: after.parse().ok()?, offset: offset.parse().ok()? })
+    }
+}
+
+impl Wanted {
+    /// Reads the params of `recv_message`; an answer has at most `chars_max` characters of contents.
+    ///
+    /// # Errors
+    /// [`Refused::BadCursor`].
+    pub fn new(params: &RecvMessageParams, chars_max: u32) -> Result<Self, Refused> {
+        let cursor = match &params.cursor {
+            Some(text) => Some(Cursor::parse(text).ok_or_else(|| Refused::BadCursor(text.clone()))?),
+            None => None,
+        };
+        Ok(Self {
+            thread: params.thread_id,
+            unread_only: params.unread_only,
+            last_n: params.last_n.unwrap_or(LAST_N_DEFAULT).clamp(1, LAST_N_MAX),
+            since: params.since,
+            mark_as_read: params.mark_as_read,
+            cursor,
+            chars_max: chars_max as usize,
+        })
+    }
+}
+
+/// What was read.
+#[derive(Debug)]
+pub struct Received {
+    /// The answer.
+    pub result: RecvMessageResult,
+    /// Messages were handed to a process by it: the answer must be recorded in the same commit.
+    pub handed_over: bool,
+}
+
+/// Reads messages of a thread, marks what is to be marked, and marks as delivered what is addressed to the caller.
+///
+/// Queued mail for a calling process is always handed over oldest first, whatever `last_n`, and takes along what the
+/// same senders queued for it elsewhere before.
+///
+/// # Errors
+/// [`Refused`] where the caller may not.
+pub fn receive(tx: &Tx<'_>, caller: Caller, wanted: &Wanted) -> Result<Received, Refused> {
+    if !process_table::may_act(tx.db, caller)? {
+        return Err(Refused::CallerEnded);
+    }
+    may_use(tx.db, caller, wanted.thread)?;
+    let waiting = queued_here(tx, caller, wanted)?;
+    let handed_over = !waiting.is_empty();
+    let found = if handed_over { waiting } else { select(tx, caller, wanted)? };
+    let (whole, mut mail, next_cursor) = fit(found, wanted);
+    let mine: Vec<Boxed> = whole.iter().filter(|one| one.mail.to_process_id == caller.process()).cloned().collect();
+    hand_over(tx, &mine)?;
+    let mut marked = 0;
+    if wanted.mark_as_read {
+        let mut mark = tx
+            .db
+            .prepare_cached("UPDATE assistant_messages SET read_at = :now WHERE seq = :seq AND read_at IS NULL")?;
+        for one in &mine {
+            marked += u32::try_from(mark.execute(named_params! { ":now": tx.now, ":seq": one.seq })?).unwrap_or(0);
+        }
+    }
+    if handed_over {
+        marked = u32::try_from(mine.len()).unwrap_or(u32::MAX);
+    }
+    for one in &mut mail {
+        let read = wanted.mark_as_read || handed_over;
+        if read && mine.iter().any(|marked| marked.mail.id == one.id) {
+            one.read_at = one.read_at.or(Some(tx.now));
+        }
+    }
+    let total_fetched = u32::try_from(mail.len()).unwrap_or(u32::MAX);
+    let summary = RecvSummary { total_fetched, marked_as_read: marked };
+    Ok(Received {
+        result: RecvMessageResult { thread_id: wanted.thread, messages: mail, summary, next_cursor },
+        handed_over,
+    })
+}
+
+/// What waits for a calling process in this thread, and whatever else its senders queued for it before.
+fn queued_here(tx: &Tx<'_>, caller: Caller, wanted: &Wanted) -> Result<Vec<Boxed>, Refused> {
+    let Caller::Process(me) = caller else { return Ok(Vec::new()) };
+    if wanted.cursor.is_some_and(|cursor| cursor.offset > 0) {
+        return Ok(Vec::new());
+    }
+    let all = queued(tx.db, me, None)?;
+    let since = wanted.since.unwrap_or(i64::MIN);
+    let here = all.iter().filter(|one| one.thread == wanted.thread && one.mail.created_at > since);
+    let here: Vec<&Boxed> = here.take(wanted.last_n as usize).collect();
+    let before = |one: &&Boxed| {
+        here.iter().any(|other| other.mail.from_process_id == one.mail.from_process_id && one.seq <= other.seq)
+    };
+    Ok(all.iter().filter(before).cloned().collect())
+}
+
+fn select(tx: &Tx<'_>, caller: Caller, wanted: &Wanted) -> Result<Vec<Boxed>, Refused> {
+    // Unread mail and what follows a cursor are read oldest first, so that none is skipped; else the newest.
+    let oldest_first = wanted.unread_only || wanted.cursor.is_some();
+    let order = if oldest_first { "ASC" } else { "DESC" };
+    let from = wanted.cursor.map(|cursor| if cursor.offset > 0 { cursor.after } else { cursor.after + 1 });
+    let mut look = tx.db.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM assistant_messages
+         WHERE thread_id = :thread AND (NOT :unread OR (read_at IS NULL AND to_process_id IS :me))
+           AND created_at > :since AND seq >= :from ORDER BY seq {order} LIMIT :limit"
+    ))?;
+    // One more than wanted, to know whether there is more.
+    let rows = look.query_map(
+        named_params! {
+            ":thread": wanted.thread.to_string(), ":unread": wanted.unread_only,
+            ":me": caller.process().map(|id| id.to_string()), ":since": wanted.since.unwrap_or(i64::MIN),
+            ":from": from.unwrap_or(0), ":limit": wanted.last_n + u32::from(oldest_first),
+        },
+        from_row,
+    )?;
+    let mut found: Vec<Boxed> = rows.collect::<Result<_, _>>()?;
+    if !oldest_first {
+        found.reverse();
+    }
+    Ok(found)
+}
+
+/// Cuts what was found to one answer. Returns the messages that it has whole, what is told, and where to go on.
+fn fit(found: Vec<Boxed>, wanted: &Wanted) -> (Vec<Boxed>, Vec<Mail>, Option<String>) {
+    let mut left = wanted.chars_max;
+    let (mut whole, mut told) = (Vec::new(), Vec::new());
+    let mut offset = wanted.cursor.map_or(0, |cursor| cursor.offset);
+    let mut last = 0;
+    for one in found {
+        if told.len() >= wanted.last_n as usize {
+            return (whole, told, Some(format!("{last}.0")));
+        }
+        let rest: String = one.mail.content.chars().skip(offset).collect();
+        let chars = rest.chars().count();
+        if chars > left && !told.is_empty() {
+            return (whole, told, Some(format!("{last}.0")));
+        }
+        let mut mail = one.mail.clone();
+        if chars > left {
+            mail.content = rest.chars().take(left).collect();
+            let next = format!("{}.{}", one.seq, offset + left);
+            told.push(mail);
+            return (whole, told, Some(next));
+        }
+        mail.content = rest;
+        left -= chars;
+        offset = 0;
+        last = one.seq;
+        told.push(mail);
+        whole.push(one);
+    }
+    (whole, told, None)
+}

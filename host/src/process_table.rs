@@ -1,0 +1,380 @@
+//! The life of every process. Only this file and those below it change a status.
+//!
+//! Each function is part of one writer job; what it says holds when that job is committed.
+
+use assistant_protocol::ids::{ProcessId, SessionId, ThreadId};
+use assistant_protocol::types::Usage;
+use rusqlite::{Connection, OptionalExtension, Row, named_params};
+
+use crate::limits::Limits;
+use crate::names::named;
+use crate::store::{StoreError, Tx};
+
+mod end;
+mod progress;
+mod session;
+mod slots;
+mod spawn;
+
+pub use end::{End, Settled, cancel, cancel_marked, end, end_the_living, keep, recover, resume_unsettled, settle};
+pub use progress::{add_usage, count_tool_call, count_turn, exited, wait_begins, wait_ends};
+pub use session::{SessionRow, end_session, may_act, open_session, open_sessions, session};
+pub use slots::{Capacity, capacity, start_ready};
+pub use spawn::{NewProcess, Refused, Spawned, spawn};
+
+named! {
+    /// Where a process is in its life.
+    pub enum Status {
+        /// No free slot yet.
+        Queued = "queued",
+        /// Launched, `initialize` not answered.
+        Starting = "starting",
+        /// At work.
+        Running = "running",
+        /// A blocking wait of its own is in flight, or its children have not ended.
+        Waiting = "waiting",
+        /// It has a result.
+        Finished = "finished",
+        /// It has a reason.
+        Failed = "failed",
+        /// It has a cause.
+        Cancelled = "cancelled",
+    }
+}
+
+named! {
+    /// Why a process failed.
+    pub enum Reason {
+        /// The runner did not start, or did not answer `initialize`.
+        LaunchFailed = "launch_failed",
+        /// The runner ended before its run did.
+        RunnerExited = "runner_exited",
+        /// The host died.
+        HostLost = "host_lost",
+        /// The runner broke the protocol.
+        ProtocolError = "protocol_error",
+        /// The runner wrote too many lines that are no messages.
+        ProtocolNoise = "protocol_noise",
+        /// The model's provider failed.
+        ModelFailed = "model_failed",
+        /// The conversation grew longer than the model takes.
+        ContextExceeded = "context_exceeded",
+        /// The wall time was up.
+        TimedOut = "timed_out",
+        /// No progress for too long.
+        Stalled = "stalled",
+        /// A limit was reached.
+        BudgetExceeded = "budget_exceeded",
+        /// The result did not fit its schema.
+        OutputInvalid = "output_invalid",
+        /// The run ended without a word.
+        EmptyResult = "empty_result",
+        /// A question was not answered in time.
+        NoAnswer = "no_answer",
+    }
+}
+
+named! {
+    /// Why a process was cancelled.
+    pub enum Cause {
+        /// Its caller, or someone above, asked for it.
+        Requested = "requested",
+        /// Its parent ended.
+        ParentEnded = "parent_ended",
+        /// Its session ended.
+        SessionEnded = "session_ended",
+    }
+}
+
+/// SQL: the process has not ended. Word for word the condition of the partial index `processes_living`.
+pub(crate) const LIVING: &str = "status IN ('queued', 'starting', 'running', 'waiting')";
+
+impl Status {
+    /// Whether it is an end.
+    #[must_use]
+    pub fn is_end(self) -> bool {
+        matches!(self, Status::Finished | Status::Failed | Status::Cancelled)
+    }
+
+    /// The one place that knows the legal moves.
+    #[must_use]
+    pub fn may_become(self, next: Status) -> bool {
+        use Status::{Cancelled, Failed, Finished, Queued, Running, Starting, Waiting};
+        match self {
+            Queued => matches!(next, Starting | Failed | Cancelled),
+            Starting => matches!(next, Running | Failed | Cancelled),
+            Running => matches!(next, Waiting | Finished | Failed | Cancelled),
+            Waiting => matches!(next, Running | Failed | Cancelled),
+            Finished | Failed | Cancelled => false,
+        }
+    }
+}
+
+/// A row of the process table.
+#[derive(Debug, Clone)]
+pub struct Process {
+    /// What it is known by.
+    pub id: ProcessId,
+    /// Its assistant.
+    pub assistant_id: String,
+    /// The hash of the definition it started with.
+    pub snapshot: String,
+    /// Who spawned it; null is the session.
+    pub parent: Option<ProcessId>,
+    /// Who spawned it, by assistant; a session by its caller name.
+    pub parent_assistant_id: String,
+    /// The process at the top of its tree.
+    pub root: ProcessId,
+    /// The session at the top of its tree.
+    pub session: SessionId,
+    /// Its conversation and mailbox.
+    pub thread: ThreadId,
+    /// 1 below a session.
+    pub depth: u32,
+    /// It outlives its parent.
+    pub detached: bool,
+    /// The caller's name for it.
+    pub label: Option<String>,
+    /// Where it is in its life.
+    pub status: Status,
+    /// Why it failed.
+    pub reason: Option<Reason>,
+    /// Why it was cancelled.
+    pub cause: Option<Cause>,
+    /// The same in words.
+    pub error: Option<String>,
+    /// A cancel is recorded: it will end cancelled.
+    pub marked: bool,
+    /// The task.
+    pub query: String,
+    /// Background to the task.
+    pub context: Option<String>,
+    /// Where its file tools work.
+    pub working_dir: Option<String>,
+    /// The tools it was granted.
+    pub tools: Vec<String>,
+    /// What its definition asks for and it does not have, as JSON.
+    pub unavailable_tools: String,
+    /// The model it asks.
+    pub model: String,
+    /// Model calls begun.
+    pub turns: u32,
+    /// Tool calls begun.
+    pub tool_calls: u32,
+    /// Tokens, as far as providers told.
+    pub usage: Usage,
+    /// Its result, or what it had when it ended otherwise.
+    pub result: Option<String>,
+    /// When it was spawned, Unix milliseconds.
+    pub created_at: i64,
+    /// When its runner was launched.
+    pub started_at: Option<i64>,
+    /// When it ended.
+    pub finished_at: Option<i64>,
+    /// How its runner exited; negative is a signal.
+    pub exit_code: Option<i32>,
+}
+
+const COLUMNS: &str = "process_id, assistant_id, snapshot, parent_process_id, parent_assistant_id, root_process_id, \
+    session_id, thread_id, depth, detached, label, status, reason, cause, error, cancel_requested_at, query, context, \
+    working_dir, tools, unavailable_tools, model, turns, tool_calls, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, \
+    reasoning_tokens, result, created_at, started_at, finished_at, exit_code";
+
+fn from_row(row: &Row<'_>) -> rusqlite::Result<Process> {
+    let tools: String = row.get("tools")?;
+    Ok(Process {
+        id: id(row, "process_id")?,
+        assistant_id: row.get("assistant_id")?,
+        snapshot: row.get("snapshot")?,
+        parent: optional_id(row, "parent_process_id")?,
+        parent_assistant_id: row.get("parent_assistant_id")?,
+        root: id(row, "root_process_id")?,
+        session: id(row, "session_id")?,
+        thread: id(row, "thread_id")?,
+        depth: row.get("depth")?,
+        detached: row.get("detached")?,
+        label: row.get("label")?,
+        status: row.get("status")?,
+        reason: row.get("reason")?,
+        cause: row.get("cause")?,
+        error: row.get("error")?,
+        marked: row.get::<_, Option<i64>>("cancel_requested_at")?.is_some(),
+        query: row.get("query")?,
+        context: row.get("context")?,
+        working_dir: row.get("working_dir")?,
+        tools: serde_json::from_str(&tools).map_err(|error| unreadable(row, "tools", error))?,
+        unavailable_tools: row.get("unavailable_tools")?,
+        model: row.get("model")?,
+        turns: row.get("turns")?,
+        tool_calls: row.get("tool_calls")?,
+        usage: Usage {
+            input_tokens: row.get("input_tokens")?,
+            output_tokens: row.get("output_tokens")?,
+            cache_read_tokens: row.get("cache_read_tokens")?,
+            cache_write_tokens: row.get("cache_write_tokens")?,
+            reasoning_tokens: row.get("reasoning_tokens")?,
+        },
+        result: row.get("result")?,
+        created_at: row.get("created_at")?,
+        started_at: row.get("started_at")?,
+        finished_at: row.get("finished_at")?,
+        exit_code: row.get("exit_code")?,
+    })
+}
+
+fn unreadable(row: &Row<'_>, column: &str, error: impl std::error::Error + Send + Sync + 'static) -> rusqlite::Error {
+    let index = row.as_ref().column_index(column).unwrap_or(0);
+    rusqlite::Error::FromSqlConversionFailure(index, rusqlite::types::Type::Text, Box::new(error))
+}
+
+/// An id in a column of text.
+pub(crate) fn id<T>(row: &Row<'_>, column: &str) -> rusqlite::Result<T>
+where
+    T: std::str::FromStr,
+    T::Err: std::error::Error + Send + Sync + 'static,
+{
+    let text: String = row.get(column)?;
+    text.parse().map_err(|error| unreadable(row, column, error))
+}
+
+/// An id in a column of text that may be null.
+pub(crate) fn optional_id<T>(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<T>>
+where
+    T: std::str::FromStr,
+    T::Err: std::error::Error + Send + Sync + 'static,
+{
+    let text: Option<String> = row.get(column)?;
+    text.map(|text| text.parse().map_err(|error| unreadable(row, column, error))).transpose()
+}
+
+/// The row of a process, if there is one.
+///
+/// # Errors
+/// The store's.
+pub fn find(db: &Connection, process: ProcessId) -> Result<Option<Process>, StoreError> {
+    let mut look = db.prepare_cached(&format!("SELECT {COLUMNS} FROM assistant_processes WHERE process_id = ?1"))?;
+    Ok(look.query_row([process.to_string()], from_row).optional()?)
+}
+
+/// The process whose thread this is, if there is one.
+///
+/// # Errors
+/// The store's.
+pub fn find_thread(db: &Connection, thread: ThreadId) -> Result<Option<Process>, StoreError> {
+    let mut look = db.prepare_cached(&format!("SELECT {COLUMNS} FROM assistant_processes WHERE thread_id = ?1"))?;
+    Ok(look.query_row([thread.to_string()], from_row).optional()?)
+}
+
+/// The row of a process that is known to be there.
+///
+/// # Errors
+/// [`StoreError::Damaged`] where it is not.
+pub fn get(db: &Connection, process: ProcessId) -> Result<Process, StoreError> {
+    find(db, process)?.ok_or_else(|| StoreError::Damaged(format!("process {process} has no row")))
+}
+
+/// The children of a process, or of a session (the processes that it spawned itself), oldest first.
+///
+/// # Errors
+/// The store's.
+pub fn children(db: &Connection, parent: ProcessId, living: bool) -> Result<Vec<Process>, StoreError> {
+    let only = if living { format!("AND {LIVING}") } else { String::new() };
+    let mut look = db.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM assistant_processes WHERE parent_process_id = ?1 {only} ORDER BY seq"
+    ))?;
+    let rows = look.query_map([parent.to_string()], from_row)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// The processes that a session spawned itself and that have not ended, oldest first.
+///
+/// # Errors
+/// The store's.
+pub fn roots(db: &Connection, session: SessionId) -> Result<Vec<Process>, StoreError> {
+    let mut look = db.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM assistant_processes WHERE session_id = ?1 AND {LIVING} AND parent_process_id IS NULL \
+         ORDER BY seq"
+    ))?;
+    let rows = look.query_map([session.to_string()], from_row)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// All processes with this status, oldest first.
+///
+/// # Errors
+/// The store's.
+pub fn with_status(db: &Connection, status: Status) -> Result<Vec<ProcessId>, StoreError> {
+    let mut look = db.prepare_cached(&format!(
+        "SELECT process_id FROM assistant_processes WHERE {LIVING} AND status = ?1 ORDER BY seq"
+    ))?;
+    let rows = look.query_map([status], |row| id(row, "process_id"))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// A process that moved where its life has no way.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a process cannot go from {from} to {to}")]
+pub struct IllegalMove {
+    /// Where it is.
+    pub from: Status,
+    /// Where it was to go.
+    pub to: Status,
+}
+
+/// Moves a process on. The one place that writes a status other than an end.
+fn advance(tx: &mut Tx<'_>, process: &Process, next: Status) -> Result<(), StoreError> {
+    if process.status == next {
+        return Ok(());
+    }
+    if !process.status.may_become(next) {
+        return Err(StoreError::Damaged(IllegalMove { from: process.status, to: next }.to_string()));
+    }
+    tx.db
+        .prepare_cached(
+            "UPDATE assistant_processes SET status = :status,
+               started_at = CASE WHEN :status = 'starting' THEN :now ELSE started_at END
+             WHERE process_id = :process",
+        )?
+        .execute(named_params! { ":status": next, ":now": tx.now, ":process": process.id.to_string() })?;
+    crate::events::record(tx, process.id, crate::events::Kind::Status, &serde_json::json!({ "status": next }))?;
+    tx.wake(process.id);
+    tx.wake(crate::store::SUPERVISOR);
+    Ok(())
+}
+
+/// The runner has answered `initialize`.
+///
+/// # Errors
+/// The store's.
+pub fn running(tx: &mut Tx<'_>, process: ProcessId) -> Result<(), StoreError> {
+    let row = get(tx.db, process)?;
+    match row.status {
+        Status::Starting => advance(tx, &row, Status::Running),
+        // It was ended meanwhile, or runs already.
+        _ => Ok(()),
+    }
+}
+
+/// What waits for a process to be stopped waits under this id: all other news of the process is none to it.
+pub(crate) fn stop_key(process: ProcessId) -> uuid::Uuid {
+    uuid::Uuid::from_u128(!process.uuid().as_u128())
+}
+
+/// The limits that a process runs under.
+///
+/// # Errors
+/// The store's.
+pub fn limits(db: &Connection, process: ProcessId) -> Result<Limits, StoreError> {
+    let mut look = db.prepare_cached("SELECT limits FROM assistant_processes WHERE process_id = ?1")?;
+    let json: String = look.query_row([process.to_string()], |row| row.get(0))?;
+    serde_json::from_str(&json).map_err(|error| StoreError::Damaged(error.to_string()))
+}
+
+/// The definition that a process started with, as JSON.
+///
+/// # Errors
+/// The store's.
+pub fn snapshot(db: &Connection, hash: &str) -> Result<String, StoreError> {
+    let mut look = db.prepare_cached("SELECT definition FROM snapshots WHERE hash = ?1")?;
+    Ok(look.query_row([hash], |row| row.get(0))?)
+}

@@ -1,0 +1,115 @@
+//! Slots: derived from the rows each time, never counted along.
+
+use assistant_protocol::ids::{ProcessId, SessionId};
+use rusqlite::{Connection, OptionalExtension, named_params};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{LIVING, Status, advance, get, id};
+use crate::limits::Limits;
+use crate::store::{StoreError, Tx};
+
+/// How much room there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct Capacity {
+    /// Processes of this session that hold a slot.
+    pub running: u32,
+    /// The most that may.
+    pub limit: u32,
+    /// Processes of this session that wait for a slot.
+    pub queued: u32,
+    /// The place of this one among them; 1 is the next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub position: Option<u32>,
+}
+
+/// Slots held: starting or running, and no unfinished child. Of a session, or of the host.
+pub(super) fn used(db: &Connection, session: Option<SessionId>) -> Result<u32, StoreError> {
+    let mut look = db.prepare_cached(&format!(
+        "SELECT count(*) FROM assistant_processes p
+         WHERE p.{LIVING} AND p.status IN ('starting', 'running') AND (:session IS NULL OR p.session_id = :session)
+           AND NOT EXISTS (SELECT 1 FROM assistant_processes c WHERE c.parent_process_id = p.process_id AND c.{LIVING})"
+    ))?;
+    Ok(look.query_row(named_params! { ":session": session.map(|id| id.to_string()) }, |row| row.get(0))?)
+}
+
+/// Whether one more may start in this session.
+pub(super) fn room(db: &Connection, session: SessionId, limits: &Limits) -> Result<bool, StoreError> {
+    Ok(used(db, Some(session))? < limits.running_per_session && used(db, None)? < limits.running_per_host)
+}
+
+/// The process of a session that has waited longest for a slot.
+pub(super) fn first_queued(db: &Connection, session: SessionId) -> Result<Option<ProcessId>, StoreError> {
+    let mut look = db.prepare_cached(&format!(
+        "SELECT process_id FROM assistant_processes WHERE session_id = ?1 AND {LIVING} AND status = 'queued'
+         ORDER BY seq LIMIT 1"
+    ))?;
+    Ok(look.query_row([session.to_string()], |row| id(row, "process_id")).optional()?)
+}
+
+pub(super) fn count_status(db: &Connection, session: SessionId, status: Option<Status>) -> Result<u32, StoreError> {
+    let mut look = db.prepare_cached(&format!(
+        "SELECT count(*) FROM assistant_processes WHERE session_id = ?1 AND {LIVING} AND (?2 IS NULL OR status = ?2)"
+    ))?;
+    Ok(look.query_row((session.to_string(), status), |row| row.get(0))?)
+}
+
+/// Moves every queued process for which there is a slot to `starting`: one of each session in turn, oldest first.
+///
+/// # Errors
+/// The store's.
+pub fn start_ready(tx: &mut Tx<'_>, limits: &Limits) -> Result<(), StoreError> {
+    loop {
+        let sessions: Vec<SessionId> = {
+            let mut look = tx.db.prepare_cached(&format!(
+                "SELECT session_id FROM assistant_processes WHERE {LIVING} AND status = 'queued'
+                 GROUP BY session_id ORDER BY min(seq)"
+            ))?;
+            let rows = look.query_map([], |row| id(row, "session_id"))?;
+            rows.collect::<Result<_, _>>()?
+        };
+        let mut started = false;
+        for session in sessions {
+            if room(tx.db, session, limits)?
+                && let Some(next) = first_queued(tx.db, session)?
+            {
+                let row = get(tx.db, next)?;
+                advance(tx, &row, Status::Starting)?;
+                started = true;
+            }
+        }
+        if !started {
+            return Ok(());
+        }
+    }
+}
+
+/// How much room the session of a process has, as the process sees it.
+///
+/// # Errors
+/// The store's.
+pub fn capacity(db: &Connection, process: ProcessId, limits: &Limits) -> Result<Capacity, StoreError> {
+    let row = get(db, process)?;
+    let position = if row.status == Status::Queued {
+        let mut look = db.prepare_cached(&format!(
+            "SELECT count(*) FROM assistant_processes WHERE session_id = ?1 AND {LIVING} AND status = 'queued'
+             AND seq <= (SELECT seq FROM assistant_processes WHERE process_id = ?2)"
+        ))?;
+        Some(look.query_row((row.session.to_string(), process.to_string()), |row| row.get(0))?)
+    } else {
+        None
+    };
+    Ok(Capacity {
+        running: used(db, Some(row.session))?,
+        limit: limits.running_per_session,
+        queued: count_status(db, row.session, Some(Status::Queued))?,
+        position,
+    })
+}
+
+/// Processes that were ever spawned in a tree, its root included.
+pub(super) fn count_tree(db: &Connection, root: ProcessId) -> Result<u32, StoreError> {
+    let mut look = db.prepare_cached("SELECT count(*) FROM assistant_processes WHERE root_process_id = ?1")?;
+    Ok(look.query_row([root.to_string()], |row| row.get(0))?)
+}

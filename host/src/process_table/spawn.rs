@@ -1,0 +1,177 @@
+//! Spawn: one job that looks at everything and writes the row, so that parallel spawns cannot pass a limit.
+
+use assistant_protocol::ids::{ProcessId, ThreadId};
+use rusqlite::named_params;
+use serde_json::json;
+
+use super::{Status, advance, get, session, slots};
+use crate::caller::Caller;
+use crate::limits::Limits;
+use crate::store::{StoreError, Tx};
+
+/// What is to be spawned.
+#[derive(Debug, Clone)]
+pub struct NewProcess {
+    /// Its id.
+    pub id: ProcessId,
+    /// Its thread.
+    pub thread: ThreadId,
+    /// Its assistant.
+    pub assistant_id: String,
+    /// The hash of its definition.
+    pub snapshot: String,
+    /// The definition as JSON.
+    pub definition: String,
+    /// The task.
+    pub query: String,
+    /// Background to the task.
+    pub context: Option<String>,
+    /// Where its file tools work.
+    pub working_dir: Option<String>,
+    /// The tools it is granted.
+    pub tools: Vec<String>,
+    /// What is asked for and not here, as JSON.
+    pub unavailable_tools: String,
+    /// The model that was asked for.
+    pub model_requested: Option<String>,
+    /// The model it gets.
+    pub model: String,
+    /// The caller's name for it.
+    pub label: Option<String>,
+    /// The limits it runs under.
+    pub limits: Limits,
+}
+
+/// What a spawn is answered with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spawned {
+    /// `starting` or `queued`.
+    pub status: Status,
+    /// How much room there is now.
+    pub capacity: slots::Capacity,
+}
+
+/// Why nothing was spawned.
+#[derive(Debug, thiserror::Error)]
+pub enum Refused {
+    /// The caller has ended or is cancelled.
+    #[error("the caller has ended")]
+    CallerEnded,
+    /// The caller is as deep as assistants may be.
+    #[error("assistants may be {limit} deep, and this one is")]
+    Depth {
+        /// Levels below a session.
+        limit: u32,
+    },
+    /// The tree has had as many processes as it may.
+    #[error("{count} processes were spawned in this tree, the most that may be is {limit}")]
+    SpawnsPerTree {
+        /// Processes spawned so far.
+        count: u32,
+        /// Processes.
+        limit: u32,
+    },
+    /// The session has as many living processes as it may.
+    #[error("{count} processes of this session have not ended, the most that may live is {limit}")]
+    Living {
+        /// Processes that have not ended.
+        count: u32,
+        /// Processes.
+        limit: u32,
+    },
+    /// The session has as many queued processes as it may.
+    #[error("{count} processes of this session wait for a slot, the most that may is {limit}")]
+    Queue {
+        /// Processes that wait.
+        count: u32,
+        /// Processes.
+        limit: u32,
+    },
+    /// The store's.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<rusqlite::Error> for Refused {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+/// Writes the row of a new process. It takes a free slot only if no older process of its session waits for one.
+///
+/// # Errors
+/// [`Refused`] tells which limit; nothing is written then.
+pub fn spawn(tx: &mut Tx<'_>, caller: Caller, new: &NewProcess) -> Result<Spawned, Refused> {
+    if !super::may_act(tx.db, caller)? {
+        return Err(Refused::CallerEnded);
+    }
+    let limits = &new.limits;
+    let parent = caller.process().map(|id| get(tx.db, id)).transpose()?;
+    let (session_id, parent_assistant_id) = match (&parent, caller) {
+        (Some(parent), _) => (parent.session, parent.assistant_id.clone()),
+        (None, Caller::Session(id)) => (id, session(tx.db, id)?.ok_or(Refused::CallerEnded)?.caller_name),
+        (None, Caller::Process(_)) => return Err(Refused::CallerEnded),
+    };
+    let depth = parent.as_ref().map_or(1, |parent| parent.depth + 1);
+    if depth > limits.depth {
+        return Err(Refused::Depth { limit: limits.depth });
+    }
+    if let Some(parent) = &parent {
+        let count = slots::count_tree(tx.db, parent.root)?;
+        if count >= limits.spawns_per_tree {
+            return Err(Refused::SpawnsPerTree { count, limit: limits.spawns_per_tree });
+        }
+    }
+    let count = slots::count_status(tx.db, session_id, None)?;
+    if count >= limits.living_per_session {
+        return Err(Refused::Living { count, limit: limits.living_per_session });
+    }
+    let (queued, room) =
+        (slots::count_status(tx.db, session_id, Some(Status::Queued))?, slots::room(tx.db, session_id, limits)?);
+    let starts = room && queued == 0;
+    if !starts && queued >= limits.queue_per_session {
+        return Err(Refused::Queue { count: queued, limit: limits.queue_per_session });
+    }
+    tx.db
+        .prepare_cached("INSERT INTO snapshots (hash, definition) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?
+        .execute((&new.snapshot, &new.definition))?;
+    let root = parent.as_ref().map_or(new.id, |parent| parent.root);
+    tx.db
+        .prepare_cached(
+            "INSERT INTO assistant_processes (process_id, assistant_id, snapshot, parent_process_id, parent_assistant_id,
+               root_process_id, session_id, thread_id, depth, label, status, query, context, working_dir, tools,
+               unavailable_tools, model_requested, model, limits, created_at)
+             VALUES (:id, :assistant, :snapshot, :parent, :parent_assistant, :root, :session, :thread, :depth, :label,
+               'queued', :query, :context, :working_dir, :tools, :unavailable, :requested, :model, :limits, :now)",
+        )?
+        .execute(named_params! {
+            ":id": new.id.to_string(),
+            ":assistant": new.assistant_id,
+            ":snapshot": new.snapshot,
+            ":parent": parent.as_ref().map(|parent| parent.id.to_string()),
+            ":parent_assistant": parent_assistant_id,
+            ":root": root.to_string(),
+            ":session": session_id.to_string(),
+            ":thread": new.thread.to_string(),
+            ":depth": depth,
+            ":label": new.label,
+            ":query": new.query,
+            ":context": new.context,
+            ":working_dir": new.working_dir,
+            ":tools": json!(new.tools).to_string(),
+            ":unavailable": new.unavailable_tools,
+            ":requested": new.model_requested,
+            ":model": new.model,
+            ":limits": json!(new.limits).to_string(),
+            ":now": tx.now,
+        })?;
+    if starts {
+        let row = get(tx.db, new.id)?;
+        advance(tx, &row, Status::Starting)?;
+    }
+    // The caller holds no slot while this child lives, so others may start.
+    tx.wake(crate::store::SUPERVISOR);
+    let status = if starts { Status::Starting } else { Status::Queued };
+    Ok(Spawned { status, capacity: slots::capacity(tx.db, new.id, limits)? })
+}

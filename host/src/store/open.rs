@@ -1,0 +1,62 @@
+//! Opening the file: settings, and the way from an older schema to this one.
+
+use std::path::Path;
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use super::{StoreError, flags};
+
+/// Each step takes the schema one version on; `PRAGMA user_version` counts them.
+const MIGRATIONS: &[&str] = &[include_str!("schema.sql")];
+/// How long a lock of another program is waited for.
+const BUSY_MS: u32 = 5_000;
+/// How much of the file is mapped.
+const MMAP_BYTES: u64 = 256 * 1024 * 1024;
+
+/// Opens for writing and brings the schema up to date.
+pub(super) fn open(path: &Path, now: i64) -> Result<Connection, StoreError> {
+    let refused = |error: rusqlite::Error| StoreError::Open { path: path.to_owned(), message: error.to_string() };
+    let mut db = Connection::open_with_flags(path, flags(true)).map_err(refused)?;
+    refuse_newer(&db, path).map_err(|error| match error {
+        StoreError::Sqlite(error) => StoreError::Open { path: path.to_owned(), message: error.to_string() },
+        other => other,
+    })?;
+    db.execute_batch(&format!(
+        "PRAGMA busy_timeout = {BUSY_MS}; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
+         PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = 0; PRAGMA mmap_size = {MMAP_BYTES};"
+    ))
+    .map_err(refused)?;
+    migrate(&mut db, now).map_err(refused)?;
+    Ok(db)
+}
+
+fn refuse_newer(db: &Connection, path: &Path) -> Result<(), StoreError> {
+    let found: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
+    if found > known {
+        return Err(StoreError::Newer { path: path.to_owned(), found, known });
+    }
+    Ok(())
+}
+
+fn migrate(db: &mut Connection, now: i64) -> rusqlite::Result<()> {
+    let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let found: i64 = tx.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    for (version, step) in (1..).zip(MIGRATIONS) {
+        if version > found {
+            tracing::debug!(version, now, "migrating the store");
+            tx.execute_batch(step)?;
+            tx.pragma_update(None, "user_version", version)?;
+        }
+    }
+    tx.commit()
+}
+
+/// Opens for reading only.
+pub(super) fn reader(path: &Path) -> Result<Connection, StoreError> {
+    let db = Connection::open_with_flags(path, flags(false))?;
+    db.execute_batch(&format!(
+        "PRAGMA busy_timeout = {BUSY_MS}; PRAGMA query_only = ON; PRAGMA mmap_size = {MMAP_BYTES};"
+    ))?;
+    Ok(db)
+}
