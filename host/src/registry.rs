@@ -1,0 +1,173 @@
+//! The assistants that there are: read from files, joined with those of the database, found by id or name.
+//!
+//! A [`Registry`] is a snapshot. The same files in the same places give the same snapshot: sources in their order of
+//! precedence, the files of each sorted by path, and the first of an id wins. What was not taken is listed with its
+//! reason.
+
+mod definition;
+mod diagnostic;
+mod examples;
+mod fields;
+mod frontmatter;
+mod hash;
+mod id;
+mod keys;
+pub mod mirror;
+mod nearest;
+mod reader;
+mod walk;
+mod yaml;
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+pub use definition::{Definition, Source};
+pub use diagnostic::{Code, Diagnostic, Severity};
+pub use hash::sha256_hex;
+pub use id::{AssistantId, BadAssistantId, ID_CHARS_MAX, slug};
+pub(crate) use reader::READER_VERSION;
+pub use reader::{NAME_CHARS_MAX, read_markdown};
+pub use walk::{ENTRIES_MAX, FILE_BYTES_MAX, FOLDER_DEPTH_MAX, Layout, SourceDir, sources};
+
+/// Every assistant, at one time.
+#[derive(Debug, Clone, Default)]
+pub struct Registry {
+    assistants: Vec<Arc<Definition>>,
+    shadowed: Vec<Shadowed>,
+    skipped: Vec<Diagnostic>,
+    by_id: HashMap<AssistantId, usize>,
+    by_name: HashMap<String, usize>,
+}
+
+/// An assistant that another one of the same id hides.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Shadowed {
+    /// The id of both.
+    pub id: AssistantId,
+    /// Where the hidden one comes from.
+    pub source: Source,
+    /// Its file.
+    pub path: Option<PathBuf>,
+    /// The file that comes first.
+    pub by: Option<PathBuf>,
+    /// The same, for people.
+    pub reason: Diagnostic,
+}
+
+impl Registry {
+    /// Reads all files of `sources`, first in precedence first.
+    ///
+    /// Never fails: what cannot be read is in [`Registry::skipped`].
+    #[must_use]
+    pub fn read(sources: &[SourceDir]) -> Self {
+        let mut skipped = Vec::new();
+        let mut found = Vec::new();
+        for dir in sources {
+            for path in walk::files(dir, &mut skipped) {
+                let read = walk::read(&path).and_then(|bytes| reader::read_markdown(&bytes, &path, dir.source));
+                match read {
+                    Ok(definition) => found.push(Arc::new(definition)),
+                    Err(reason) => skipped.push(reason),
+                }
+            }
+        }
+        skipped.sort_by(|a, b| a.file.cmp(&b.file).then(a.code.cmp(&b.code)));
+        Self::of(found, Vec::new(), skipped)
+    }
+
+    /// A registry of `definitions`, first in precedence first, without files.
+    #[must_use]
+    pub fn from_definitions(definitions: impl IntoIterator<Item = Definition>) -> Self {
+        Self::of(definitions.into_iter().map(Arc::new).collect(), Vec::new(), Vec::new())
+    }
+
+    /// The same with `stored` behind all that is there: those that the database keeps.
+    #[must_use]
+    pub fn join(self, stored: Vec<Definition>) -> Self {
+        let all = self.assistants.into_iter().chain(stored.into_iter().map(Arc::new)).collect();
+        Self::of(all, self.shadowed, self.skipped)
+    }
+
+    fn of(found: Vec<Arc<Definition>>, mut shadowed: Vec<Shadowed>, skipped: Vec<Diagnostic>) -> Self {
+        let mut first: HashMap<AssistantId, Arc<Definition>> = HashMap::new();
+        for definition in found {
+            match first.entry(definition.id.clone()) {
+                Entry::Vacant(free) => _ = free.insert(definition),
+                Entry::Occupied(taken) => shadowed.push(hide(&definition, taken.get())),
+            }
+        }
+        let mut assistants: Vec<_> = first.into_values().collect();
+        assistants.sort_by(|a, b| a.name.cmp(&b.name).then_with(|| a.id.cmp(&b.id)));
+        let by_id = assistants.iter().enumerate().map(|(at, found)| (found.id.clone(), at)).collect();
+        let mut by_name = HashMap::new();
+        for (at, found) in assistants.iter().enumerate() {
+            by_name.entry(found.name.to_lowercase()).or_insert(at);
+        }
+        // An id wins over a name that reads the same.
+        by_name.extend(assistants.iter().enumerate().map(|(at, found)| (found.id.as_str().to_owned(), at)));
+        Self { assistants, shadowed, skipped, by_id, by_name }
+    }
+
+    /// All assistants, by name, then id.
+    #[must_use]
+    pub fn assistants(&self) -> &[Arc<Definition>] {
+        &self.assistants
+    }
+
+    /// Those that another one hides, in the order in which they were found.
+    #[must_use]
+    pub fn shadowed(&self) -> &[Shadowed] {
+        &self.shadowed
+    }
+
+    /// Files that are no assistants, each with the reason, by path.
+    #[must_use]
+    pub fn skipped(&self) -> &[Diagnostic] {
+        &self.skipped
+    }
+
+    /// The assistant with this id.
+    #[must_use]
+    pub fn get(&self, id: &AssistantId) -> Option<&Arc<Definition>> {
+        self.by_id.get(id).map(|at| &self.assistants[*at])
+    }
+
+    /// The assistant with this id or display name, in any case.
+    #[must_use]
+    pub fn find_exact(&self, id_or_name: &str) -> Option<&Arc<Definition>> {
+        self.by_name.get(&id_or_name.trim().to_lowercase()).map(|at| &self.assistants[*at])
+    }
+
+    /// At most `n` ids that look like `id_or_name`, best first.
+    #[must_use]
+    pub fn nearest(&self, id_or_name: &str, n: usize) -> Vec<AssistantId> {
+        nearest::nearest(&self.assistants, id_or_name, n)
+    }
+
+    /// A hash over all definitions: it changes when any of them does, or the way in which they are read.
+    #[must_use]
+    pub fn fingerprint(&self) -> String {
+        let mut text = format!("reader {READER_VERSION}\n");
+        for found in &self.assistants {
+            text.extend([found.id.as_str(), " ", found.source.label(), " ", &found.content_hash, "\n"]);
+        }
+        sha256_hex(text.as_bytes())
+    }
+}
+
+fn hide(hidden: &Definition, by: &Definition) -> Shadowed {
+    let place = |definition: &Definition| match &definition.path {
+        Some(path) => path.display().to_string(),
+        None => format!("the {}", definition.source.label()),
+    };
+    let message = format!("`{}` is also defined in {}, which comes first", hidden.id, place(by));
+    let reason = Diagnostic::new(Code::Shadowed, &place(hidden), message).hint("rename one of them");
+    Shadowed { id: hidden.id.clone(), source: hidden.source, path: hidden.path.clone(), by: by.path.clone(), reason }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,90 @@
+//! An assistant, as its file or its author defines it.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::diagnostic::Diagnostic;
+use super::id::AssistantId;
+
+/// Where a definition comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// A file of the project.
+    Project,
+    /// A file of the user.
+    User,
+    /// A folder that was named with `--assistants`.
+    Dir,
+    /// The database: made by the command line or an app.
+    Database,
+}
+
+impl Source {
+    /// The name, as in JSON and in the database.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Project => "project",
+            Self::User => "user",
+            Self::Dir => "dir",
+            Self::Database => "database",
+        }
+    }
+}
+
+/// An assistant. A process keeps the one that it started with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Definition {
+    /// Its slug.
+    pub id: AssistantId,
+    /// The name that people see.
+    pub name: String,
+    /// When to use it, without its examples; empty where the author gave none.
+    #[serde(default)]
+    pub description: String,
+    /// What the model is told first.
+    pub system_prompt: String,
+    /// The tools that it wants: null is no wish, an empty list is none at all. `*` is every one.
+    #[serde(default)]
+    pub tools: Option<Vec<String>>,
+    /// Tools that it must not have, whatever `tools` says.
+    #[serde(default)]
+    pub disallowed_tools: Vec<String>,
+    /// The models that it wishes for, best first; empty is the spawner's.
+    #[serde(default)]
+    pub model: Vec<String>,
+    /// What it can be filtered by.
+    #[serde(default)]
+    pub tags: Vec<String>,
+    /// Who may spawn it; null is no restriction.
+    #[serde(default)]
+    pub allowed_callers: Option<Vec<String>>,
+    /// Most model calls of a run.
+    #[serde(default)]
+    pub max_turns: Option<u32>,
+    /// The longest that a run may take.
+    #[serde(default)]
+    pub timeout_ms: Option<u64>,
+    /// Tool servers of its own, as written. Variables in it are not expanded.
+    #[serde(default)]
+    pub mcp_servers: Option<Value>,
+    /// Keys that the host does not know, as written.
+    #[serde(default)]
+    pub extra: Map<String, Value>,
+    /// Tasks that the author gave as examples: what a user says.
+    #[serde(default)]
+    pub examples: Vec<String>,
+    /// Where it comes from.
+    pub source: Source,
+    /// Its file.
+    #[serde(default)]
+    pub path: Option<PathBuf>,
+    /// SHA-256 of its file's bytes, 64 hex digits.
+    pub content_hash: String,
+    /// What was found on reading it.
+    #[serde(default)]
+    pub warnings: Vec<Diagnostic>,
+}

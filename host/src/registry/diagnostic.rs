@@ -1,0 +1,192 @@
+//! What the reader has to say about a file.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// The file could not be read as an assistant.
+    Error,
+    /// It was repaired, or loses something; worth mending.
+    Warning,
+    /// Worth knowing; nothing to mend.
+    Info,
+}
+
+macro_rules! codes {
+    ($($(#[doc = $doc:literal])* $name:ident $code:literal $severity:ident;)*) => {
+        /// What was found. The names are a contract: they stay.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub enum Code {
+            $($(#[doc = $doc])* #[serde(rename = $code)] $name,)*
+        }
+
+        impl Code {
+            /// Every code.
+            pub const ALL: &[Self] = &[$(Self::$name,)*];
+
+            /// The name, as in JSON.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $code,)* }
+            }
+
+            /// How bad it is, always.
+            #[must_use]
+            pub fn severity(self) -> Severity {
+                match self { $(Self::$name => Severity::$severity,)* }
+            }
+        }
+    };
+}
+
+codes! {
+    /// The frontmatter is no valid YAML; it was read key by key.
+    YamlRepaired "yaml_repaired" Warning;
+    /// The frontmatter nests too deep or unfolds into too much; it was read key by key.
+    YamlTooComplex "yaml_too_complex" Warning;
+    /// A key stands there twice; the last one counts.
+    DuplicateKey "duplicate_key" Warning;
+    /// A value is of a kind that its field cannot be; it was ignored.
+    FieldIgnored "field_ignored" Warning;
+    /// A list is longer than its bound; the rest was dropped.
+    ListCut "list_cut" Warning;
+    /// The file begins with a byte-order mark.
+    BomRemoved "bom_removed" Info;
+    /// Blank lines stand before the frontmatter.
+    LeadingBlankRemoved "leading_blank_removed" Warning;
+    /// The whole file is indented.
+    Dedented "dedented" Warning;
+    /// The whole file is wrapped in a code fence.
+    FenceRemoved "fence_removed" Warning;
+    /// The frontmatter ends with another line than `---`.
+    ClosingDelimiterRepaired "closing_delimiter_repaired" Warning;
+    /// The frontmatter never ends.
+    FrontmatterNotClosed "frontmatter_not_closed" Error;
+    /// There is no frontmatter: a plain document.
+    NoFrontmatter "no_frontmatter" Info;
+    /// The frontmatter has neither a name nor anything else that makes an assistant.
+    NameMissing "name_missing" Info;
+    /// There is no name; the file's or folder's was taken.
+    NameFromFile "name_from_file" Info;
+    /// The id differs from the name.
+    NameNormalised "name_normalised" Info;
+    /// YAML reads the name as a number or a truth value; its text was taken.
+    NameNotString "name_not_string" Warning;
+    /// The name is too long; it was cut.
+    NameTooLong "name_too_long" Warning;
+    /// The name begins with `-`, which other systems refuse; the id leaves it out.
+    NameLeadingDash "name_leading_dash" Warning;
+    /// The name has `:`, `/` or `\`, which other systems refuse; the id leaves it out.
+    NameReservedCharacter "name_reserved_character" Warning;
+    /// The name `main` in the layout `agents/NAME/agent.md` belongs to the session.
+    ReservedName "reserved_name" Info;
+    /// There is no description: a search finds it by name and prompt only.
+    DescriptionMissing "description_missing" Warning;
+    /// The description is long; answers cut it.
+    DescriptionLong "description_long" Info;
+    /// The system prompt is empty.
+    EmptyBody "empty_body" Warning;
+    /// The system prompt is long, and every model call pays for it.
+    BodyLong "body_long" Info;
+    /// More than one model is wished for; the first that is known is used.
+    ModelList "model_list" Info;
+    /// The file is empty.
+    EmptyFile "empty_file" Error;
+    /// The file is larger than the bound.
+    FileTooBig "file_too_big" Error;
+    /// The file is not UTF-8.
+    NotUtf8 "not_utf8" Error;
+    /// The file has a control character, so it is no text.
+    ControlCharacter "control_character" Error;
+    /// The file or folder could not be read.
+    Unreadable "unreadable" Error;
+    /// A pipe, socket or device.
+    SpecialFile "special_file" Error;
+    /// A link that leads nowhere.
+    DanglingLink "dangling_link" Warning;
+    /// A link that leads out of its folder; it is not followed.
+    LinkOutside "link_outside" Warning;
+    /// A link within its folder; what it leads to is read in its own place.
+    LinkInside "link_inside" Info;
+    /// No format that is read.
+    UnknownFormat "unknown_format" Info;
+    /// A folder lies deeper than the bound.
+    TooDeep "too_deep" Error;
+    /// A source has more files than the bound; the rest was not read.
+    TooManyFiles "too_many_files" Error;
+    /// Another file has the same id and comes first.
+    Shadowed "shadowed" Warning;
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One finding about one file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Diagnostic {
+    /// What was found.
+    pub code: Code,
+    /// How bad it is.
+    pub severity: Severity,
+    /// The file or folder.
+    pub file: String,
+    /// The line, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// The column, from 1, in characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub column: Option<u32>,
+    /// What happened, in words.
+    pub message: String,
+    /// What to do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+impl Diagnostic {
+    /// A finding about `file` as a whole.
+    #[must_use]
+    pub fn new(code: Code, file: &str, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            severity: code.severity(),
+            file: file.to_owned(),
+            line: None,
+            column: None,
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    /// The same, at a line and perhaps a column.
+    #[must_use]
+    pub fn at(mut self, line: u32, column: Option<u32>) -> Self {
+        (self.line, self.column) = (Some(line), column);
+        self
+    }
+
+    /// The same, with what to do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        for place in [self.line, self.column].into_iter().flatten() {
+            write!(f, ":{place}")?;
+        }
+        write!(f, ": {} ({})", self.message, self.code)?;
+        self.hint.iter().try_for_each(|hint| write!(f, "; {hint}"))
+    }
+}

@@ -1,0 +1,146 @@
+//! From a file's bytes to its frontmatter and its body.
+
+use super::diagnostic::{Code, Diagnostic};
+
+/// A file, taken apart.
+#[derive(Debug, PartialEq)]
+pub(super) struct Parts {
+    /// The text between the two lines of dashes.
+    pub(super) frontmatter: String,
+    /// The line of the file on which it begins, from 1.
+    pub(super) line: u32,
+    /// What comes after, without blank lines around it.
+    pub(super) body: String,
+}
+
+/// Takes a file apart; repairs are told in `warnings`.
+///
+/// # Errors
+/// The one reason why it is no assistant.
+pub(super) fn split(bytes: &[u8], file: &str, warnings: &mut Vec<Diagnostic>) -> Result<Parts, Diagnostic> {
+    let text = decode(bytes, file, warnings)?;
+    let mut lines: Vec<&str> = text.split('\n').collect();
+    let blank = lines.iter().take_while(|line| line.trim().is_empty()).count();
+    if blank == lines.len() {
+        return Err(Diagnostic::new(Code::EmptyFile, file, "the file is empty"));
+    }
+    let mut skipped = blank;
+    lines.drain(..blank);
+    let indent = lines[0].len() - lines[0].trim_start_matches([' ', '\t']).len();
+    let fence = lines[0].trim_start().starts_with("```") || lines[0].trim_start().starts_with("~~~");
+    let opens = |line: Option<&&str>| line.is_some_and(|line| line.trim() == "---");
+    if fence && opens(lines.get(1)) {
+        warnings.push(Diagnostic::new(Code::FenceRemoved, file, "the whole file is wrapped in a code fence"));
+        let mark = lines.remove(0).trim_start()[..3].to_owned();
+        skipped += 1;
+        if let Some(last) = lines.iter().rposition(|line| !line.trim().is_empty())
+            && lines[last].trim() == mark
+        {
+            lines.truncate(last);
+        }
+    } else if !opens(lines.first()) {
+        let message = "no frontmatter: the file does not begin with a `---` line, so it was taken for a document";
+        return Err(Diagnostic::new(Code::NoFrontmatter, file, message));
+    } else if indent > 0 {
+        let prefix = &lines[0][..indent];
+        lines = lines.iter().map(|line| line.strip_prefix(prefix).unwrap_or(line.trim_start())).collect();
+        warnings.push(Diagnostic::new(Code::Dedented, file, "the whole file is indented; the indent was removed"));
+    } else if blank > 0 {
+        let message = "blank lines stand before the frontmatter; other systems skip such a file";
+        warnings.push(Diagnostic::new(Code::LeadingBlankRemoved, file, message).at(1, None));
+    }
+    let end = lines.iter().skip(1).position(|line| closes(line)).ok_or_else(|| {
+        Diagnostic::new(Code::FrontmatterNotClosed, file, "the frontmatter never ends")
+            .at(line_number(skipped), None)
+            .hint("put a line `---` behind the last key")
+    })? + 1;
+    if lines[end].trim_end() != "---" {
+        let message = format!("the frontmatter ends with `{}`, not with `---`", crate::text::cut(lines[end], 40));
+        let at = line_number(skipped + end);
+        warnings.push(Diagnostic::new(Code::ClosingDelimiterRepaired, file, message).at(at, None));
+    }
+    let body = lines[end + 1..].join("\n");
+    Ok(Parts {
+        frontmatter: lines[1..end].join("\n"),
+        line: line_number(skipped + 1),
+        body: body.trim_start_matches('\n').trim_end().to_owned(),
+    })
+}
+
+/// A line that ends the frontmatter: dashes alone, at least three, or YAML's own end of a document.
+fn closes(line: &str) -> bool {
+    let line = line.trim_end();
+    line == "..." || (line.len() >= 3 && line.bytes().all(|byte| byte == b'-'))
+}
+
+/// The text of a file, without byte-order mark, its line ends `\n`.
+fn decode(bytes: &[u8], file: &str, warnings: &mut Vec<Diagnostic>) -> Result<String, Diagnostic> {
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let at = error.valid_up_to();
+        Diagnostic::new(Code::NotUtf8, file, format!("the file is not UTF-8: byte {at} begins no character"))
+            .at(line_of(bytes, at), None)
+            .hint("save it as UTF-8")
+    })?;
+    let text = match text.strip_prefix('\u{feff}') {
+        Some(rest) => {
+            warnings.push(Diagnostic::new(Code::BomRemoved, file, "a byte-order mark was removed"));
+            rest
+        }
+        None => text,
+    };
+    if let Some(at) = text.find(|c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t' | '\u{c}' | '\u{80}'..)) {
+        let message = format!("a control character stands at byte {at}; the file is no text");
+        return Err(Diagnostic::new(Code::ControlCharacter, file, message).at(line_of(text.as_bytes(), at), None));
+    }
+    Ok(if text.contains('\r') { text.replace("\r\n", "\n").replace('\r', "\n") } else { text.to_owned() })
+}
+
+fn line_of(bytes: &[u8], at: usize) -> u32 {
+    line_number(bytes[..at].iter().filter(|byte| **byte == b'\n').count())
+}
+
+/// The number, from 1, of the line behind `lines` lines.
+fn line_number(lines: usize) -> u32 {
+    u32::try_from(lines).map_or(u32::MAX, |lines| lines.saturating_add(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn takes_files_apart() {
+        let check = |bytes: &[u8], expected: &str| {
+            let mut warnings = Vec::new();
+            let found = match split(bytes, "f.md", &mut warnings) {
+                Ok(parts) => format!("{}|{}|{}", parts.line, parts.frontmatter, parts.body),
+                Err(error) => format!("{} at {:?}", error.code, error.line),
+            };
+            let codes: Vec<_> = warnings.iter().map(|warning| warning.code.as_str()).collect();
+            assert_eq!(format!("{found} {codes:?}"), expected, "{:?}", String::from_utf8_lossy(bytes));
+        };
+        check(b"---\na: b\n---\n\nBody\n", "2|a: b|Body []");
+        check(b"---\r\na: b\r\n---\r\nBody\r\n", "2|a: b|Body []");
+        check(b"--- \na: b\n---\t\nBody", "2|a: b|Body []");
+        check(b"\xef\xbb\xbf---\na: b\n---\nBody", r#"2|a: b|Body ["bom_removed"]"#);
+        check(b"\n\n---\na: b\n---\nBody", r#"4|a: b|Body ["leading_blank_removed"]"#);
+        check(
+            b"\n  ---\n  a: b\n  ---\n\n  Body\n    x",
+            r#"3|a: b|Body
+  x ["dedented"]"#,
+        );
+        check(b"```markdown\n---\na: b\n---\nBody\n```\n", r#"3|a: b|Body ["fence_removed"]"#);
+        check(b"---\na: b\n------\nBody", r#"2|a: b|Body ["closing_delimiter_repaired"]"#);
+        check(b"---\na: b\n...\nBody", r#"2|a: b|Body ["closing_delimiter_repaired"]"#);
+        check(b"---\na: b\n---\nBody\n---\nMore\n---\n", "2|a: b|Body\n---\nMore\n--- []");
+        check(b"---\n---\n", "2|| []");
+        check(b"---\na: b\n\nBody", "frontmatter_not_closed at Some(1) []");
+        check(b"# Notes\n\n---\na: b\n---\n", "no_frontmatter at None []");
+        check(b"+++\na = 1\n+++\n", "no_frontmatter at None []");
+        check(b"```\ncode\n```\n", "no_frontmatter at None []");
+        check(b"", "empty_file at None []");
+        check(b" \n\r\n", "empty_file at None []");
+        check(b"---\na: \xff\n---\n", "not_utf8 at Some(2) []");
+        check(b"---\na: b\x00\n---\n", "control_character at Some(2) []");
+    }
+}

@@ -1,0 +1,283 @@
+//! Finds the assistant for a task that is described in ordinary words.
+//!
+//! Two fields are searched, `head` (name, description, tags) and `body` (the system prompt), with the same analyzer for
+//! index and query. Documents are ordered by the sum of BM25 over all terms and both fields, then by name and id. The
+//! **score** that is told is another number: the share of the query's weight that a document has, where a term weighs
+//! its inverse document frequency. It is 1 if all words are there, 0 if none is, and a word that no document has weighs
+//! most; so a threshold on it refuses what fits in common words only. An exact id or name comes first, with score 1.
+//!
+//! The index is derived from the registry: delete it and it is rebuilt.
+
+mod analyzer;
+mod index;
+mod query;
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use tantivy::fieldnorm::FieldNormReader;
+use tantivy::postings::Postings;
+use tantivy::schema::IndexRecordOption;
+use tantivy::{DocSet, Index, InvertedIndexReader, ReloadPolicy, TERMINATED, Term};
+
+use crate::registry::{AssistantId, Definition, Registry, Source, slug};
+use query::{Matched, QueryTerm, Weighed};
+pub use query::{QUERY_BYTES_MAX, QUERY_TERMS_MAX};
+
+/// The least score of a hit, unless the caller says otherwise.
+pub const MIN_SCORE: f32 = 0.2;
+
+/// The assistants of one registry, to be searched.
+pub struct SearchIndex {
+    assistants: Vec<Arc<Definition>>,
+    /// Places in `assistants`, by the slug of id and name.
+    exact: HashMap<String, Vec<usize>>,
+    corpus: Corpus,
+}
+
+/// What the search reads of the index.
+struct Corpus {
+    fields: index::Fields,
+    segments: Vec<Segment>,
+    documents: u64,
+    head_average: f32,
+    body_average: f32,
+}
+
+/// A part of the index.
+struct Segment {
+    head: Arc<InvertedIndexReader>,
+    body: Arc<InvertedIndexReader>,
+    head_norms: FieldNormReader,
+    body_norms: FieldNormReader,
+    /// The place in `assistants` of each document; none where it is deleted.
+    places: Vec<Option<usize>>,
+}
+
+/// Which assistants may be found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Filter {
+    /// Only those from here.
+    pub source: Option<Source>,
+    /// Only those that have all of these, in any case.
+    pub tags: Vec<String>,
+    /// Only those with at least this score.
+    pub min_score: f32,
+}
+
+/// The answer to a query.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Found {
+    /// The best, best first.
+    pub hits: Vec<Hit>,
+    /// How many there are in all.
+    pub total: usize,
+}
+
+/// An assistant that was found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Hit {
+    /// Which.
+    pub id: AssistantId,
+    /// The share of the query that it has, from 0 to 1.
+    pub score: f32,
+    /// The words of the query that it has, as the caller wrote them.
+    pub matched_terms: Vec<String>,
+}
+
+/// The index could not be built or read; never because of a query's text.
+#[derive(Debug, thiserror::Error)]
+#[error("the search index failed: {0}")]
+pub struct SearchError(#[from] tantivy::TantivyError);
+
+impl Default for Filter {
+    fn default() -> Self {
+        Self { source: None, tags: Vec::new(), min_score: MIN_SCORE }
+    }
+}
+
+impl Filter {
+    fn takes(&self, definition: &Definition) -> bool {
+        let has = |tag: &String| definition.tags.iter().any(|own| own.to_lowercase() == tag.to_lowercase());
+        self.source.is_none_or(|source| source == definition.source) && self.tags.iter().all(has)
+    }
+}
+
+impl SearchIndex {
+    /// An index in memory.
+    ///
+    /// # Errors
+    /// Those of tantivy, which has no reason for one here.
+    pub fn in_memory(registry: &Registry) -> Result<Self, SearchError> {
+        Ok(Self::over(&index::in_memory(registry)?, registry)?)
+    }
+
+    /// The index in `folder`, which is built anew where it is missing, damaged, or of other assistants.
+    ///
+    /// Where it cannot be (another program writes it, nothing may be written there), the index is in memory, and the
+    /// log says so.
+    ///
+    /// # Errors
+    /// As [`SearchIndex::in_memory`].
+    pub fn open(folder: &Path, registry: &Registry) -> Result<Self, SearchError> {
+        match index::on_disk(folder, registry).and_then(|index| Self::over(&index, registry)) {
+            Ok(index) => Ok(index),
+            Err(error) => {
+                tracing::warn!(folder = %folder.display(), %error, "the search index is kept in memory");
+                Self::in_memory(registry)
+            }
+        }
+    }
+
+    fn over(index: &Index, registry: &Registry) -> tantivy::Result<Self> {
+        let assistants = registry.assistants().to_vec();
+        let places: HashMap<&str, usize> =
+            assistants.iter().enumerate().map(|(place, found)| (found.id.as_str(), place)).collect();
+        let mut exact: HashMap<String, Vec<usize>> = HashMap::new();
+        for (place, found) in assistants.iter().enumerate() {
+            let name = slug(&found.name).filter(|name| name != found.id.as_str());
+            for text in name.into_iter().chain([found.id.to_string()]) {
+                exact.entry(text).or_default().push(place);
+            }
+        }
+        let (_, fields) = index::schema();
+        let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
+        let searcher = reader.searcher();
+        let mut segments = Vec::new();
+        let (mut documents, mut head_tokens, mut body_tokens) = (0, 0, 0);
+        for segment in searcher.segment_readers() {
+            let (head, body) = (segment.inverted_index(fields.head)?, segment.inverted_index(fields.body)?);
+            documents += u64::from(segment.max_doc());
+            head_tokens += head.total_num_tokens();
+            body_tokens += body.total_num_tokens();
+            let ids = segment.fast_fields().str(index::ID)?;
+            let mut id = String::new();
+            let mut own = vec![None; segment.max_doc() as usize];
+            for doc in segment.doc_ids_alive() {
+                if let Some(ids) = &ids
+                    && let Some(ordinal) = ids.term_ords(doc).next()
+                    && ids.ord_to_str(ordinal, &mut id)?
+                {
+                    own[doc as usize] = places.get(id.as_str()).copied();
+                }
+            }
+            segments.push(Segment {
+                head,
+                body,
+                head_norms: segment.get_fieldnorms_reader(fields.head)?,
+                body_norms: segment.get_fieldnorms_reader(fields.body)?,
+                places: own,
+            });
+        }
+        let average = |tokens: u64| if documents == 0 { 1.0 } else { tokens as f32 / documents as f32 };
+        let (head_average, body_average) = (average(head_tokens), average(body_tokens));
+        let corpus = Corpus { fields, segments, documents, head_average, body_average };
+        Ok(Self { assistants, exact, corpus })
+    }
+
+    /// The assistants for a task, best first, at most `limit`.
+    ///
+    /// Every text is a query: its signs mean nothing, and what is past [`QUERY_BYTES_MAX`] or [`QUERY_TERMS_MAX`] is not
+    /// read. A text without any word that says something gives all assistants in the order of their names, with score 0.
+    ///
+    /// # Errors
+    /// Those of reading the index, never of the text.
+    pub fn search(&self, text: &str, filter: &Filter, limit: usize) -> Result<Found, SearchError> {
+        let terms = query::terms(text);
+        let mut pinned = slug(text).and_then(|slug| self.exact.get(&slug)).cloned().unwrap_or_default();
+        if terms.is_empty() && pinned.is_empty() {
+            return Ok(self.all(filter, limit));
+        }
+        pinned.retain(|place| filter.takes(&self.assistants[*place]));
+        let weighed = terms.iter().map(|term| query::weigh(&self.corpus, term)).collect::<tantivy::Result<Vec<_>>>()?;
+        let mut ranked = self.rank(&weighed, filter).map_err(tantivy::TantivyError::from)?;
+        ranked.retain(|found| !pinned.contains(&found.place));
+        let total = pinned.len() + ranked.len();
+        sort_first(&mut ranked, limit.saturating_sub(pinned.len()));
+        let hits = pinned.into_iter().map(|place| self.hit(place, 1.0, &terms, Matched::MAX));
+        let hits =
+            hits.chain(ranked.into_iter().map(|found| self.hit(found.place, found.share, &terms, found.matched)));
+        Ok(Found { hits: hits.take(limit).collect(), total })
+    }
+
+    fn all(&self, filter: &Filter, limit: usize) -> Found {
+        let places: Vec<usize> =
+            (0..self.assistants.len()).filter(|place| filter.takes(&self.assistants[*place])).collect();
+        Found {
+            total: places.len(),
+            hits: places.into_iter().take(limit).map(|place| self.hit(place, 0.0, &[], 0)).collect(),
+        }
+    }
+
+    fn hit(&self, place: usize, score: f32, terms: &[QueryTerm], matched: Matched) -> Hit {
+        let has = terms.iter().enumerate().filter(|(n, _)| matched >> n & 1 == 1);
+        let matched_terms = has.map(|(_, term)| term.written.clone()).collect();
+        Hit { id: self.assistants[place].id.clone(), score, matched_terms }
+    }
+
+    /// All that pass the filter, in no order.
+    fn rank(&self, terms: &[Weighed], filter: &Filter) -> std::io::Result<Vec<Ranked>> {
+        let whole: f32 = terms.iter().map(|term| term.idf).sum();
+        let mut ranked = Vec::new();
+        for segment in &self.corpus.segments {
+            for (doc, (bm25, matched)) in segment.scores(self.corpus.fields, terms)?.into_iter().enumerate() {
+                let Some(place) = segment.places[doc].filter(|_| matched != 0) else { continue };
+                let has = terms.iter().enumerate().filter(|(n, _)| matched >> n & 1 == 1);
+                let share = (has.map(|(_, term)| term.idf).sum::<f32>() / whole).clamp(0.0, 1.0);
+                if share >= filter.min_score && filter.takes(&self.assistants[place]) {
+                    ranked.push(Ranked { place, bm25, share, matched });
+                }
+            }
+        }
+        Ok(ranked)
+    }
+}
+
+/// Keeps the best `count`, best first.
+fn sort_first(ranked: &mut Vec<Ranked>, count: usize) {
+    // The assistants are in the order of name and id, so their places break ties.
+    let order = |a: &Ranked, b: &Ranked| b.bm25.total_cmp(&a.bm25).then(a.place.cmp(&b.place));
+    if count < ranked.len() {
+        ranked.select_nth_unstable_by(count, order);
+        ranked.truncate(count);
+    }
+    ranked.sort_unstable_by(order);
+}
+
+/// A document with its scores.
+struct Ranked {
+    place: usize,
+    bm25: f32,
+    share: f32,
+    matched: Matched,
+}
+
+impl Segment {
+    /// The BM25 of each document, and the terms that it has.
+    fn scores(&self, fields: index::Fields, terms: &[Weighed]) -> std::io::Result<Vec<(f32, Matched)>> {
+        let mut scores = vec![(0.0, 0); self.places.len()];
+        for (n, term) in terms.iter().enumerate() {
+            let parts = [
+                (&self.head, &self.head_norms, fields.head, &term.head),
+                (&self.body, &self.body_norms, fields.body, &term.body),
+            ];
+            for (inverted, norms, field, weight) in parts {
+                let Some(weight) = weight else { continue };
+                let key = Term::from_field_text(field, &term.term);
+                let Some(mut postings) = inverted.read_postings(&key, IndexRecordOption::WithFreqs)? else { continue };
+                let mut doc = postings.doc();
+                while doc != TERMINATED {
+                    let (bm25, matched) = &mut scores[doc as usize];
+                    *bm25 += weight.score(norms.fieldnorm_id(doc), postings.term_freq());
+                    *matched |= 1 << n;
+                    doc = postings.advance();
+                }
+            }
+        }
+        Ok(scores)
+    }
+}
+
+#[cfg(test)]
+mod tests;
