@@ -4,7 +4,18 @@ use std::fmt;
 
 use assistant_protocol::types::{FinishReason, Message, ToolSpec, Usage};
 use futures::future::BoxFuture;
+use serde::Deserialize;
 use serde_json::{Map, Value};
+
+mod models;
+#[cfg(feature = "network-models")]
+pub mod network;
+mod retry;
+pub mod scripted;
+
+pub use models::{Choice, Models, NoModel};
+pub use retry::{RetryNotice, answer_with_retries};
+pub use scripted::ScriptedModel;
 
 /// A language model.
 ///
@@ -14,11 +25,8 @@ pub trait Model: Send + Sync {
     ///
     /// # Errors
     /// [`ModelError`] tells what kind of failure it was and whether the same call may succeed later.
-    fn answer<'a>(
-        &'a self,
-        ask: Ask,
-        seen: &'a (dyn Fn(Progress) + Sync),
-    ) -> BoxFuture<'a, Result<Answer, ModelError>>;
+    fn answer<'a>(&'a self, ask: Ask, seen: &'a (dyn Fn(Progress) + Sync))
+    -> BoxFuture<'a, Result<Answer, ModelError>>;
 
     /// The provider, as errors and records name it.
     fn provider(&self) -> &str;
@@ -94,7 +102,8 @@ pub struct ModelError {
 }
 
 /// Kinds of failure of a model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ModelErrorKind {
     /// The key is missing, wrong or without rights.
     BadKey,

@@ -1,0 +1,266 @@
+//! The configuration file: TOML, every key known, every error naming the file, the line and what to do.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::limits::Limits;
+
+pub mod paths;
+mod secret;
+
+pub use secret::{Secret, read_key_file};
+
+/// The longest configuration file that is read, bytes.
+const FILE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// What a person configures. Everything has a default: no file is a configuration too.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Where it was read from, or would be; messages name it.
+    #[serde(skip)]
+    pub path: PathBuf,
+    /// The model of an assistant whose definition names none.
+    pub default_model: Option<String>,
+    /// A definition that names an unknown model is refused instead of getting the default one.
+    pub strict_models: bool,
+    /// The models, by the name that definitions and commands use.
+    pub models: BTreeMap<String, ModelConfig>,
+    /// Further names of models.
+    pub model_aliases: BTreeMap<String, String>,
+    /// Tools of other systems by the tool of ours that stands in.
+    pub tool_aliases: BTreeMap<String, String>,
+    /// What is allowed.
+    pub limits: Limits,
+}
+
+/// One model of `[models.NAME]`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelConfig {
+    /// What speaks to it.
+    pub provider: Provider,
+    /// Its name at the provider, sent exactly so. Not needed for `scripted`.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// Where the provider is, without the last part (`chat/completions`, `messages`). An address without a path gets
+    /// `/v1`. Left out, it is the provider's own.
+    #[serde(default)]
+    pub base_url: Option<String>,
+    /// The environment variable that holds the key.
+    #[serde(default)]
+    pub api_key_env: Option<String>,
+    /// The file that holds the key; readable by its owner only. Relative to the configuration file.
+    #[serde(default)]
+    pub api_key_file: Option<PathBuf>,
+    /// Most tokens of one answer.
+    #[serde(default)]
+    pub max_output_tokens: Option<u32>,
+    /// Tokens that the model takes as input and output together.
+    #[serde(default)]
+    pub context_tokens: Option<u32>,
+    /// Settings of the provider's own, added to each request's body.
+    #[serde(default)]
+    pub extra: Map<String, Value>,
+    /// The script of a `scripted` model. Relative to the configuration file.
+    #[serde(default)]
+    pub script: Option<PathBuf>,
+}
+
+/// What speaks to a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Provider {
+    /// Chat completions of OpenAI, and every server that speaks them.
+    #[serde(rename = "openai")]
+    OpenAi,
+    /// Messages of Anthropic.
+    Anthropic,
+    /// Replies from a file.
+    Scripted,
+}
+
+impl Provider {
+    /// The name that configuration and errors use.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OpenAi => "openai",
+            Self::Anthropic => "anthropic",
+            Self::Scripted => "scripted",
+        }
+    }
+}
+
+/// Why a configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is not a configuration.
+    #[error("{}, line {line}: {message}", path.display())]
+    Wrong {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// What is wrong there.
+        message: String,
+    },
+    /// A value does not fit the others.
+    #[error("{}: `{key}` {message}", path.display())]
+    Value {
+        /// The file that holds the value.
+        path: PathBuf,
+        /// The key, dotted.
+        key: String,
+        /// What is wrong with it, and what to do.
+        message: String,
+    },
+}
+
+impl Config {
+    /// Reads `path`, or `default_path` where there is one; with neither, everything is as by default.
+    ///
+    /// # Errors
+    /// [`ConfigError`] where the file cannot be read (a named one must exist) or is not a configuration.
+    pub fn read(path: Option<&Path>, default_path: &Path) -> Result<Self, ConfigError> {
+        let file = path.unwrap_or(default_path);
+        let unreadable = |source| ConfigError::Unreadable { path: file.to_owned(), source };
+        let text = match bounded_text(file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && path.is_none() => String::new(),
+            Err(error) => return Err(unreadable(error)),
+        };
+        Self::parse(&text, file)
+    }
+
+    /// Reads the text of a configuration; `path` is where it comes from.
+    ///
+    /// # Errors
+    /// [`ConfigError::Wrong`] names the key and the line.
+    pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
+        let mut config: Config = toml::from_str(text).map_err(|error| wrong(text, path, &error))?;
+        config.path = path.to_owned();
+        Ok(config)
+    }
+
+    /// A path of the file: `~/` is the home folder, and a relative one starts at the file's folder.
+    #[must_use]
+    pub fn resolve_path(&self, path: &Path, env: &dyn Fn(&str) -> Option<String>) -> PathBuf {
+        match (path.strip_prefix("~"), env("HOME")) {
+            (Ok(rest), Some(home)) => Path::new(&home).join(rest),
+            _ => self.path.parent().unwrap_or(Path::new("")).join(path),
+        }
+    }
+
+    /// An error about a key of this configuration.
+    pub(crate) fn value_error(&self, key: impl Into<String>, message: impl Into<String>) -> ConfigError {
+        ConfigError::Value { path: self.path.clone(), key: key.into(), message: message.into() }
+    }
+}
+
+fn bounded_text(file: &Path) -> std::io::Result<String> {
+    let size = std::fs::metadata(file)?.len();
+    if size > FILE_BYTES_MAX {
+        let message = format!("it has {size} bytes, and a configuration has at most {FILE_BYTES_MAX}");
+        return Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, message));
+    }
+    std::fs::read_to_string(file)
+}
+
+/// Not the parser's own Display: that one quotes the line, and the line may be a key that someone put into the file.
+fn wrong(text: &str, path: &Path, error: &toml::de::Error) -> ConfigError {
+    let start = error.span().map_or(0, |span| span.start).min(text.len());
+    let line = text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() + 1;
+    let mut message = error.message().to_owned();
+    if message.contains("`api_key`") || message.contains("`key`") {
+        message
+            .push_str("; keys do not go into this file: name a variable in `api_key_env` or a file in `api_key_file`");
+    }
+    ConfigError::Wrong { path: path.to_owned(), line, message }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> String {
+        Config::parse(text, Path::new("c.toml")).expect_err("refused").to_string()
+    }
+
+    #[test]
+    fn a_whole_file_is_read() {
+        let text = r#"
+            default_model = "fast"
+            strict_models = true
+            [models.fast]
+            provider = "openai"
+            model = "qwen3-high"
+            base_url = "http://127.0.0.1:8080"
+            api_key_env = "K"
+            max_output_tokens = 100
+            context_tokens = 32000
+            extra = { temperature = 0.5, reasoning_effort = "low" }
+            [models.demo]
+            provider = "scripted"
+            script = "demo.json"
+            [model_aliases]
+            sonnet = "fast"
+            [tool_aliases]
+            Bash = "shell"
+            [limits]
+            depth = 5
+        "#;
+        let config = Config::parse(text, Path::new("/etc/a/c.toml")).expect("reads");
+        assert_eq!(config.limits, Limits { depth: 5, ..Limits::default() });
+        assert_eq!(config.models["fast"].extra["reasoning_effort"], "low");
+        assert_eq!(config.models["demo"].provider, Provider::Scripted);
+        assert_eq!(config.model_aliases["sonnet"], "fast");
+        let env = |name: &str| (name == "HOME").then(|| "/home/a".to_owned());
+        assert_eq!(config.resolve_path(Path::new("demo.json"), &env), Path::new("/etc/a/demo.json"));
+        assert_eq!(config.resolve_path(Path::new("~/key"), &env), Path::new("/home/a/key"));
+        assert_eq!(config.resolve_path(Path::new("/k"), &env), Path::new("/k"));
+    }
+
+    #[test]
+    fn errors_name_the_key_and_the_line() {
+        let top =
+            "expected one of `default_model`, `strict_models`, `models`, `model_aliases`, `tool_aliases`, `limits`";
+        assert_eq!(error("a = 1"), format!("c.toml, line 1: unknown field `a`, {top}"));
+        let limits = error("[limits]\n\ndeep = 1");
+        assert!(limits.starts_with("c.toml, line 3: unknown field `deep`, expected one of `depth`"), "{limits}");
+        let provider = error("[models.x]\nmodel = \"m\"\nprovider = \"gemini\"");
+        let want = "c.toml, line 3: unknown variant `gemini`, expected one of `openai`, `anthropic`, `scripted`";
+        assert_eq!(provider, want);
+        let depth = error("[limits]\ndepth = \"deep\"");
+        assert_eq!(depth, "c.toml, line 2: invalid type: string \"deep\", expected u32");
+    }
+
+    #[test]
+    fn a_key_in_the_file_is_refused_and_not_shown() {
+        let message = error("[models.x]\nprovider = \"openai\"\napi_key = \"sk-very-secret\"");
+        assert!(message.contains("line 3") && message.contains("keys do not go into this file"), "{message}");
+        assert!(!message.contains("very-secret"), "{message}");
+    }
+
+    #[test]
+    fn only_a_named_file_must_exist() {
+        let missing = Path::new("/nowhere/config.toml");
+        assert_eq!(
+            Config::read(None, missing).expect("defaults"),
+            Config { path: missing.into(), ..Config::default() }
+        );
+        let error = Config::read(Some(missing), missing).expect_err("refused").to_string();
+        assert!(error.starts_with("cannot read /nowhere/config.toml: "), "{error}");
+    }
+}

@@ -1,0 +1,78 @@
+//! What the events of an answer add up to.
+
+use assistant_protocol::types::{FinishReason, Part, Usage};
+use serde_json::{Map, Value};
+
+use super::failure::Failure;
+use crate::model::ModelErrorKind;
+
+/// The most parts of one answer.
+pub(super) const PARTS_MAX: usize = 4_096;
+
+/// A whole answer.
+#[derive(Debug)]
+pub(super) struct Told {
+    pub(super) parts: Vec<Part>,
+    pub(super) finish: FinishReason,
+    pub(super) usage: Usage,
+    pub(super) model: Option<String>,
+}
+
+/// Adds up the events of one provider's format.
+pub(super) trait Fold: Send {
+    /// Takes the data of one event.
+    ///
+    /// # Errors
+    /// Where the event is an error of the provider, or is not what the format says.
+    fn event(&mut self, data: &str) -> Result<(), Failure>;
+
+    /// The whole answer.
+    ///
+    /// # Errors
+    /// [`ModelErrorKind::Cut`] where the end or the reason of stopping has not come.
+    fn finish(self: Box<Self>) -> Result<Told, Failure>;
+}
+
+/// The JSON of an event. One that ends too early is what is left of an answer that broke off.
+pub(super) fn json(data: &str) -> Result<Value, Failure> {
+    match serde_json::from_str::<Value>(data) {
+        Ok(value) if value.is_object() => Ok(value),
+        Err(error) if error.is_eof() => Err(cut("an event is not whole")),
+        Ok(_) | Err(_) => Err(Failure::new(ModelErrorKind::Unreadable, "an event of the answer is no JSON object")),
+    }
+}
+
+/// That an answer has too many parts.
+pub(super) fn too_many_parts() -> Failure {
+    Failure::new(ModelErrorKind::Unreadable, format!("the answer has more than {PARTS_MAX} parts"))
+}
+
+/// That an answer ended before its end.
+pub(super) fn cut(what: &str) -> Failure {
+    Failure::new(ModelErrorKind::Cut, format!("the answer broke off: {what}"))
+}
+
+/// The arguments of a call: nothing is no arguments, and what is no object is kept as it came.
+pub(super) fn arguments(text: String) -> Result<Value, String> {
+    if text.trim().is_empty() {
+        return Ok(Value::Object(Map::new()));
+    }
+    match serde_json::from_str::<Value>(&text) {
+        Ok(value) if value.is_object() => Ok(value),
+        _ => Err(text),
+    }
+}
+
+/// Arguments as a provider takes them back: an object. Servers fail on a text that is no JSON, so it goes into one.
+pub(super) fn arguments_back(arguments: &Result<Value, String>) -> Value {
+    match arguments {
+        Ok(value) if value.is_object() => value.clone(),
+        Ok(value) => serde_json::json!({ "invalid_arguments": value }),
+        Err(text) => serde_json::json!({ "invalid_arguments": text }),
+    }
+}
+
+/// A number of tokens.
+pub(super) fn tokens(usage: &Value, pointer: &str) -> Option<u64> {
+    usage.pointer(pointer).and_then(Value::as_u64)
+}
