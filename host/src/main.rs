@@ -1,2 +1,7 @@
-//! The host.
-fn main() {}
+//! The program `assistant-host`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    assistant_host::cli::main()
+}

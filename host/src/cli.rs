@@ -1,0 +1,143 @@
+//! The command line. stdout is data, stderr is talk.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+mod catalog;
+mod demo;
+mod open;
+mod run;
+mod serve;
+
+/// What a command ends with when it fails.
+const FAILED: u8 = 1;
+/// Wrong usage or configuration.
+const USAGE: u8 = 2;
+
+/// Gives any MCP client a staff of assistants: search for one, start it, talk to it, get its result.
+#[derive(Parser)]
+#[command(name = "assistant-host", version, max_term_width = 100)]
+struct Cli {
+    #[command(flatten)]
+    places: Places,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Where things are; before or after the command.
+#[derive(Args, Clone, Default)]
+struct Places {
+    /// The configuration file [default: assistant-host/config.toml in the configuration folder]
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The state directory [default: one for each project]
+    #[arg(long, global = true, value_name = "DIR")]
+    state: Option<PathBuf>,
+    /// The project folder [default: CLAUDE_PROJECT_DIR, else the repository around the working folder]
+    #[arg(long, global = true, value_name = "DIR")]
+    project: Option<PathBuf>,
+    /// Read assistants from here instead of the usual folders; may be repeated
+    #[arg(long, global = true, value_name = "DIR")]
+    assistants: Vec<PathBuf>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Serve an MCP client on stdin and stdout
+    Mcp,
+    /// Find an assistant for a task, run it, and print its result
+    Run(run::RunArgs),
+    /// List the assistants, and the files that are none with the reason
+    List(catalog::ListArgs),
+    /// Find assistants for a task
+    Search(catalog::SearchArgs),
+    /// List the tools that clients and assistants get
+    Tools(catalog::ToolsArgs),
+    /// Show the main job on a scripted model, with real processes, in a few seconds
+    Demo,
+}
+
+/// Why a command failed: what to say, and the exit code.
+struct Failure {
+    code: u8,
+    message: String,
+}
+
+impl Failure {
+    fn new(code: u8, message: impl std::fmt::Display) -> Self {
+        Self { code, message: message.to_string() }
+    }
+}
+
+/// The program. The first argument `runner` makes it a runner: nothing of the host is touched then.
+pub fn main() -> ExitCode {
+    let args: Vec<OsString> = std::env::args_os().collect();
+    if args.get(1).is_some_and(|first| first == "runner") {
+        return assistant_runner::main_with(args.into_iter().skip(2));
+    }
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are answers, everything else is wrong usage.
+            let code = if error.use_stderr() { USAGE } else { 0 };
+            return if error.print().is_ok() { ExitCode::from(code) } else { ExitCode::from(FAILED) };
+        }
+    };
+    start_talk();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            talk(&format!("assistant-host cannot start: {error}"));
+            return ExitCode::from(FAILED);
+        }
+    };
+    let ended = runtime.block_on(dispatch(cli));
+    // A thread may still wait for stdin; nobody waits for it.
+    runtime.shutdown_background();
+    match ended {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => {
+            talk(&failure.message);
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+async fn dispatch(cli: Cli) -> Result<u8, Failure> {
+    let places = cli.places;
+    match cli.command {
+        Command::Mcp => serve::mcp(&places).await,
+        Command::Run(args) => run::run(&places, args).await,
+        Command::List(args) => catalog::list(&places, &args),
+        Command::Search(args) => catalog::search(&places, &args),
+        Command::Tools(args) => catalog::tools(&places, &args),
+        Command::Demo => demo::demo().await,
+    }
+}
+
+/// The program's log goes to stderr: warnings, or what ASSISTANT_HOST_LOG asks for.
+fn start_talk() {
+    let wanted = std::env::var("ASSISTANT_HOST_LOG").unwrap_or_else(|_| "warn,rmcp=error,tantivy=error".to_owned());
+    let filter = tracing_subscriber::EnvFilter::builder().parse_lossy(wanted);
+    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false);
+    if let Err(error) = subscriber.try_init() {
+        talk(&format!("no log: {error}"));
+    }
+}
+
+/// Writes data to stdout. A reader that has gone wants no more.
+fn say(text: &str) {
+    let mut stdout = std::io::stdout().lock();
+    if writeln!(stdout, "{text}").and_then(|()| stdout.flush()).is_err() {
+        tracing::debug!("stdout is closed");
+    }
+}
+
+/// Writes talk to stderr; where that is closed there is nobody to tell.
+fn talk(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}

@@ -1,0 +1,85 @@
+//! From places and the environment to what a host is opened with.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use super::{Failure, Places, USAGE};
+use crate::config::{Config, paths};
+use crate::host::Options;
+use crate::launcher::RunnerCommand;
+use crate::model::Models;
+use crate::registry::{self, SourceDir};
+
+/// What a command works with.
+pub(super) struct Setting {
+    pub(super) config: Config,
+    pub(super) project: Option<PathBuf>,
+    pub(super) sources: Vec<SourceDir>,
+    state: Option<PathBuf>,
+}
+
+pub(super) fn env(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+impl Setting {
+    /// Reads the configuration and finds the project and the folders of assistants. Takes no lock.
+    pub(super) fn read(places: &Places) -> Result<Self, Failure> {
+        let usage = |error: &dyn std::fmt::Display| Failure::new(USAGE, error);
+        let config_path = paths::default_path(&env);
+        let fallback = config_path.clone().unwrap_or_else(|_| PathBuf::from("config.toml"));
+        let config = Config::read(places.config.as_deref(), &fallback).map_err(|error| usage(&error))?;
+        let cwd = std::env::current_dir().map_err(|error| usage(&format!("there is no working folder: {error}")))?;
+        let project = paths::project_of(&env, places.project.as_deref(), &cwd);
+        if let (Some(named), Some(project)) = (&places.project, &project)
+            && !project.is_dir()
+        {
+            return Err(usage(&format!("--project {}: there is no such folder", named.display())));
+        }
+        let home = env("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+        let config_dir = config_path.ok().and_then(|path| path.parent().map(Path::to_owned));
+        let sources = registry::sources(project.as_deref(), home.as_deref(), config_dir.as_deref(), &places.assistants);
+        Ok(Self { config, project, sources, state: places.state.clone() })
+    }
+
+    /// What a host is opened with.
+    pub(super) fn options(self) -> Result<Options, Failure> {
+        let usage = |error: &dyn std::fmt::Display| Failure::new(USAGE, error);
+        let state = match self.state {
+            Some(state) => state,
+            None => paths::state_dir(&env, self.project.as_deref()).map_err(|error| usage(&error))?,
+        };
+        let models = Models::from_config(&self.config, &env).map_err(|error| usage(&error))?;
+        let mut options = Options::new(absolute(state)?, runner()?);
+        options.project = self.project;
+        options.sources = self.sources;
+        options.models = models;
+        options.strict_models = self.config.strict_models;
+        options.limits = self.config.limits;
+        options.tool_aliases = self.config.tool_aliases;
+        Ok(options)
+    }
+}
+
+fn absolute(path: PathBuf) -> Result<PathBuf, Failure> {
+    std::path::absolute(&path).map_err(|error| Failure::new(USAGE, format!("--state {}: {error}", path.display())))
+}
+
+/// `assistant-runner` beside this program, where it is of the same build; else this program as the runner, which needs
+/// more memory.
+pub(super) fn runner() -> Result<RunnerCommand, Failure> {
+    let me = std::env::current_exe().map_err(|error| Failure::new(super::FAILED, error))?;
+    let beside = me.with_file_name(format!("assistant-runner{}", std::env::consts::EXE_SUFFIX));
+    if beside.is_file() && build_id(&beside).as_deref() == Some(assistant_protocol::BUILD_ID) {
+        return Ok(RunnerCommand::new(beside));
+    }
+    Ok(RunnerCommand { program: me, args: vec!["runner".into()] })
+}
+
+/// What a runner says that it was built from.
+fn build_id(program: &Path) -> Option<String> {
+    let mut command = std::process::Command::new(program);
+    command.arg("--build-id").env_clear().stdin(Stdio::null()).stderr(Stdio::null());
+    let output = command.output().ok().filter(|output| output.status.success())?;
+    Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}

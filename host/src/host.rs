@@ -1,0 +1,362 @@
+//! The host: what is shared, opened once, closed once.
+
+use std::collections::BTreeMap;
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use assistant_protocol::ids::{ProcessId, SessionId};
+use serde_json::{Map, Value};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::caller::Caller;
+use crate::launcher::RunnerCommand;
+use crate::limits::Limits;
+use crate::model::Models;
+use crate::process_table::{self, Cause, End, Process};
+use crate::registry::{Registry, SourceDir, mirror};
+use crate::search::{SearchError, SearchIndex};
+use crate::store::{Clock, Store, StoreError};
+use crate::tools::{self, CallError, Output, Tool};
+use crate::{events, supervisor};
+
+/// Runners that are being launched at once; more make no launch faster.
+const LAUNCHES_MAX: usize = 8;
+
+/// What a host is opened with. The world comes in here: paths, models, the time.
+pub struct Options {
+    /// The state directory, made if it is not there. One host holds it.
+    pub state: PathBuf,
+    /// The folder that the host belongs to; assistants read files below it.
+    pub project: Option<PathBuf>,
+    /// Where definitions are read from, first in precedence first.
+    pub sources: Vec<SourceDir>,
+    /// What answers model calls.
+    pub models: Models,
+    /// A definition that names an unknown model is refused.
+    pub strict_models: bool,
+    /// What is allowed.
+    pub limits: Limits,
+    /// Tools of other systems by the tool of ours that stands in.
+    pub tool_aliases: BTreeMap<String, String>,
+    /// How a runner is started.
+    pub runner: RunnerCommand,
+    /// Tells the time.
+    pub clock: Clock,
+}
+
+impl Options {
+    /// A host with its state in `state`, whose runners are started by `runner`; everything else by default.
+    #[must_use]
+    pub fn new(state: PathBuf, runner: RunnerCommand) -> Self {
+        Self {
+            state,
+            project: None,
+            sources: Vec::new(),
+            models: Models::default(),
+            strict_models: false,
+            limits: Limits::default(),
+            tool_aliases: BTreeMap::new(),
+            runner,
+            clock: Arc::new(now),
+        }
+    }
+}
+
+/// The time of the machine, as Unix milliseconds.
+fn now() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Why a host was not opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another host holds the state directory.
+    #[error("{} is held by another host (process {pid}); stop it, or use another state directory (--state DIR)", state.display())]
+    Held {
+        /// The directory.
+        state: PathBuf,
+        /// The process id of the holder, `unknown` where it has not told.
+        pid: String,
+    },
+    /// The state directory cannot be used.
+    #[error("cannot use the state directory {}: {error}", state.display())]
+    State {
+        /// The directory.
+        state: PathBuf,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// The store's.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The search index cannot even be kept in memory.
+    #[error(transparent)]
+    Search(#[from] SearchError),
+}
+
+/// A host. Clones are the same host.
+#[derive(Clone)]
+pub struct Host(Arc<Shared>);
+
+struct Shared {
+    options: Options,
+    tools: Vec<Tool>,
+    registry: RwLock<Arc<Registry>>,
+    search: RwLock<Arc<SearchIndex>>,
+    store: Arc<Store>,
+    model_permits: Semaphore,
+    launch_permits: Semaphore,
+    runners: TaskTracker,
+    closing: CancellationToken,
+    supervisor: TaskTracker,
+    _lock: File,
+}
+
+impl Host {
+    /// Opens the state directory, reads the assistants, ends what an earlier host has left, and starts the supervisor.
+    /// Must be called inside a tokio runtime.
+    ///
+    /// # Errors
+    /// [`OpenError::Held`] where another host has the directory; the store's, and the system's.
+    pub async fn open(options: Options) -> Result<Self, OpenError> {
+        let opened = tokio::task::spawn_blocking(move || open_files(options));
+        let panicked = |error| StoreError::Damaged(format!("opening panicked: {error}"));
+        let shared = opened.await.map_err(panicked)??;
+        let host = Self(Arc::new(shared));
+        let registry = host.registry();
+        let (left, mirrored) = host
+            .store()
+            .write(move |tx| {
+                let left = process_table::recover(tx)?;
+                Ok::<_, StoreError>((left, mirror::mirror(tx.db, &registry, tx.now)?))
+            })
+            .await?;
+        if left > 0 {
+            tracing::warn!(left, "an earlier host died; its processes are ended as host_lost");
+        }
+        tracing::debug!(?mirrored, "the registry is mirrored");
+        let supervised = host.clone();
+        host.0.supervisor.spawn(async move { supervisor::run(supervised).await });
+        host.0.supervisor.close();
+        Ok(host)
+    }
+
+    /// Opens a connection of a principal. `caller_name` is how assistants see it: `main` usually.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn open_session(&self, principal: &str, caller_name: &str) -> Result<SessionId, StoreError> {
+        let (session, principal, caller) = (SessionId::mint(), principal.to_owned(), caller_name.to_owned());
+        self.store().write(move |tx| process_table::open_session(tx, session, &principal, &caller)).await?;
+        Ok(session)
+    }
+
+    /// Ends a connection: its processes end `cancelled`, cause `session_ended`.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn end_session(&self, session: SessionId) -> Result<(), StoreError> {
+        self.store().write(move |tx| process_table::end_session(tx, session)).await
+    }
+
+    /// Calls a tool, as an MCP client of this session would. Dropping the future gives the call up.
+    ///
+    /// # Errors
+    /// [`CallError`]: no such tool, or what the tool says.
+    pub async fn call(
+        &self,
+        session: SessionId,
+        tool: &str,
+        arguments: Map<String, Value>,
+    ) -> Result<Value, CallError> {
+        let cancelled = CancellationToken::new();
+        let output: Output = tools::call(self, Caller::Session(session), tool, arguments, cancelled, None).await?;
+        Ok(output.value)
+    }
+
+    /// Ends all sessions and their runners, then closes the store. Returns when all is done.
+    pub async fn close(&self) {
+        self.0.closing.cancel();
+        let ended = self
+            .store()
+            .write(|tx| {
+                for session in process_table::open_sessions(tx.db)? {
+                    process_table::end_session(tx, session)?;
+                }
+                Ok::<_, StoreError>(())
+            })
+            .await;
+        if let Err(error) = ended {
+            tracing::error!(%error, "the sessions were not ended in order");
+        }
+        self.0.supervisor.wait().await;
+        self.0.runners.close();
+        self.0.runners.wait().await;
+        // What was to be started when the supervisor stopped has no runner that could end it.
+        let swept = self.store().write(|tx| {
+            process_table::end_the_living(tx, &End::Cancelled { cause: Cause::SessionEnded, partial: None })
+        });
+        if let Err(error) = swept.await {
+            tracing::error!(%error, "the processes were not ended in order");
+        }
+        let store = self.0.store.clone();
+        if tokio::task::spawn_blocking(move || store.close()).await.is_err() {
+            tracing::error!("closing the store panicked");
+        }
+    }
+
+    /// A process, if there is one of this id.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn process(&self, process: ProcessId) -> Result<Option<Process>, StoreError> {
+        self.store().read(move |db| process_table::find(db, process)).await
+    }
+
+    /// The processes that a process spawned, oldest first.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn children(&self, process: ProcessId) -> Result<Vec<Process>, StoreError> {
+        self.store().read(move |db| process_table::children(db, process, false)).await
+    }
+
+    /// Up to `limit` events of a process after the event `after`, oldest first; waits for the first one.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn events(&self, process: ProcessId, after: i64, limit: u32) -> Result<Vec<events::Event>, StoreError> {
+        let mut waiter = self.store().waiter(process);
+        loop {
+            let found = self.store().read(move |db| events::read(db, process, after, limit)).await?;
+            if !found.is_empty() {
+                return Ok(found);
+            }
+            waiter.news().await;
+        }
+    }
+
+    /// What answers model calls.
+    #[must_use]
+    pub fn models(&self) -> &Models {
+        &self.0.options.models
+    }
+
+    /// What is allowed.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.0.options.limits
+    }
+
+    /// The tool table, by name.
+    #[must_use]
+    pub fn tools(&self) -> &[Tool] {
+        &self.0.tools
+    }
+
+    /// The assistants that there are now.
+    #[must_use]
+    pub fn registry(&self) -> Arc<Registry> {
+        self.0.registry.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn search(&self) -> Arc<SearchIndex> {
+        self.0.search.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The folder that the host belongs to.
+    #[must_use]
+    pub fn project(&self) -> Option<&Path> {
+        self.0.options.project.as_deref()
+    }
+
+    pub(crate) fn state_dir(&self) -> &Path {
+        &self.0.options.state
+    }
+
+    pub(crate) fn strict_models(&self) -> bool {
+        self.0.options.strict_models
+    }
+
+    pub(crate) fn tool_aliases(&self) -> &BTreeMap<String, String> {
+        &self.0.options.tool_aliases
+    }
+
+    pub(crate) fn runner(&self) -> &RunnerCommand {
+        &self.0.options.runner
+    }
+
+    pub(crate) fn store(&self) -> &Arc<Store> {
+        &self.0.store
+    }
+
+    pub(crate) fn model_permits(&self) -> &Semaphore {
+        &self.0.model_permits
+    }
+
+    pub(crate) fn launch_permits(&self) -> &Semaphore {
+        &self.0.launch_permits
+    }
+
+    /// Runs a runner's task; [`Host::close`] waits for it.
+    pub(crate) fn spawn_runner(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.0.runners.spawn(task);
+    }
+
+    /// Cancelled when the host closes.
+    pub(crate) fn closing(&self) -> &CancellationToken {
+        &self.0.closing
+    }
+}
+
+fn open_files(options: Options) -> Result<Shared, OpenError> {
+    let lock = hold(&options.state)?;
+    let store = Arc::new(Store::open(&options.state, options.clock.clone())?);
+    let stored = store.look(|db| Ok(mirror::stored(db)?))?;
+    let registry = Registry::read(&options.sources).join(stored);
+    let search = SearchIndex::open(&options.state.join("search"), &registry)?;
+    Ok(Shared {
+        tools: tools::table(&options.limits),
+        registry: RwLock::new(Arc::new(registry)),
+        search: RwLock::new(Arc::new(search)),
+        store,
+        model_permits: Semaphore::new(options.limits.model_calls.max(1) as usize),
+        launch_permits: Semaphore::new(LAUNCHES_MAX),
+        runners: TaskTracker::new(),
+        closing: CancellationToken::new(),
+        supervisor: TaskTracker::new(),
+        _lock: lock,
+        options,
+    })
+}
+
+/// Takes the exclusive lock on a state directory, which lasts as long as the file is open.
+fn hold(state: &Path) -> Result<File, OpenError> {
+    let failed = |error| OpenError::State { state: state.to_owned(), error };
+    make_private(state).map_err(failed)?;
+    let lock = File::options().create(true).truncate(false).write(true).open(state.join("lock")).map_err(failed)?;
+    let pid_file = state.join("pid");
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let pid = std::fs::read_to_string(pid_file).unwrap_or_else(|_| "unknown".to_owned());
+            return Err(OpenError::Held { state: state.to_owned(), pid: pid.trim().to_owned() });
+        }
+        Err(TryLockError::Error(error)) => return Err(failed(error)),
+    }
+    std::fs::write(pid_file, format!("{}\n", std::process::id())).map_err(failed)?;
+    Ok(lock)
+}
+
+/// Makes a folder that only its owner may enter; one that is there is left as it is.
+fn make_private(dir: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(dir)
+}

@@ -1,0 +1,190 @@
+//! The door for MCP clients: the tool table over rmcp, both eras of the protocol. It converts, once for all tools.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use assistant_protocol::ids::SessionId;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation, JsonObject,
+    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ServerCapabilities, ServerConfig, Tool,
+    ToolAnnotations,
+};
+use rmcp::service::{RequestContext, RoleClient, RoleServer, RunningService, RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::IntoTransport;
+use rmcp::{ServerHandler, ServiceExt};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::caller::Caller;
+use crate::host::Host;
+use crate::store::StoreError;
+use crate::tools::{self, Audience, CallError};
+
+/// The name under which clients know this server.
+pub const SERVER_NAME: &str = "assistants";
+/// How often a client that asked for it is told that a call goes on.
+const PROGRESS_EVERY: Duration = Duration::from_secs(5);
+/// Messages that wait between the two ends of the in-process door.
+const IN_PROCESS_MESSAGES_MAX: usize = 64;
+
+/// Why a door could not be served.
+#[derive(Debug, thiserror::Error)]
+pub enum DoorError {
+    /// The client and the server did not come to terms.
+    #[error("the MCP client did not start a session: {0}")]
+    NotStarted(String),
+    /// The store's.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Serves one client over `transport` until it ends or `stop` is cancelled, then ends its session.
+///
+/// # Errors
+/// [`DoorError::NotStarted`] where the client spoke no MCP.
+pub async fn serve<T, E, A>(
+    host: &Host,
+    principal: &str,
+    transport: T,
+    stop: CancellationToken,
+) -> Result<(), DoorError>
+where
+    T: IntoTransport<RoleServer, E, A>,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let session = host.open_session(principal, "main").await?;
+    let door = Door::new(host.clone(), session);
+    let served = match door.serve_with_ct(transport, stop).await {
+        Ok(running) => running.waiting().await.map(|_| ()).map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
+    };
+    host.end_session(session).await?;
+    served.map_err(DoorError::NotStarted)
+}
+
+impl Host {
+    /// An MCP client that is connected to this host without a process and without a pipe. Its session ends when the
+    /// client is dropped.
+    ///
+    /// # Errors
+    /// [`DoorError`].
+    pub async fn connect_in_process(&self, principal: &str) -> Result<RunningService<RoleClient, ()>, DoorError> {
+        let (to_server, from_client) =
+            futures::channel::mpsc::channel::<TxJsonRpcMessage<RoleClient>>(IN_PROCESS_MESSAGES_MAX);
+        let (to_client, from_server) =
+            futures::channel::mpsc::channel::<RxJsonRpcMessage<RoleClient>>(IN_PROCESS_MESSAGES_MAX);
+        let (host, principal) = (self.clone(), principal.to_owned());
+        let stop = self.closing().clone();
+        tokio::spawn(async move {
+            if let Err(error) = serve(&host, &principal, (to_client, from_client), stop).await {
+                tracing::warn!(%error, "an in-process door ended");
+            }
+        });
+        let client = ().serve((to_server, from_server)).await;
+        client.map_err(|error| DoorError::NotStarted(error.to_string()))
+    }
+}
+
+/// One connection of a client.
+struct Door {
+    host: Host,
+    session: SessionId,
+    tools: Vec<Tool>,
+}
+
+impl Door {
+    fn new(host: Host, session: SessionId) -> Self {
+        let tools = host.tools().iter().filter(|tool| tool.audience == Audience::Everyone).map(as_mcp).collect();
+        Self { host, session, tools }
+    }
+}
+
+fn object(schema: &Value) -> Arc<JsonObject> {
+    Arc::new(schema.as_object().cloned().unwrap_or_default())
+}
+
+fn as_mcp(tool: &tools::Tool) -> Tool {
+    let hints = ToolAnnotations::with_title(tool.title)
+        .read_only(tool.hints.read_only)
+        .destructive(tool.hints.destructive)
+        .idempotent(tool.hints.idempotent)
+        .open_world(tool.hints.open_world);
+    Tool::new(tool.name, tool.description.clone(), object(&tool.input_schema))
+        .with_title(tool.title)
+        .with_raw_output_schema(object(&tool.output_schema))
+        .with_annotations(hints)
+}
+
+impl ServerHandler for Door {
+    fn get_info(&self) -> ServerConfig {
+        let mut info = ServerConfig::new(ServerCapabilities::builder().enable_tools().build());
+        info.server_info = Implementation::new(SERVER_NAME, env!("CARGO_PKG_VERSION")).with_title("Assistant Host");
+        info.instructions = Some(tools::instructions(self.host.limits()));
+        info
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(self.tools.clone()))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.tools.iter().find(|tool| tool.name == name).cloned()
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let arguments = request.arguments.unwrap_or_default();
+        let caller = Caller::Session(self.session);
+        let call = tools::call(&self.host, caller, &request.name, arguments, context.ct.clone(), None);
+        let called = tokio::select! {
+            called = call => called,
+            () = beat(&context) => return Err(ErrorData::internal_error("the progress beat ended", None)),
+        };
+        match called {
+            Ok(output) => Ok(complete(output.value, false).into()),
+            Err(CallError::Tool(error)) => match serde_json::to_value(&error) {
+                Ok(value) => Ok(complete(value, true).into()),
+                Err(error) => Err(ErrorData::internal_error(error.to_string(), None)),
+            },
+            Err(CallError::UnknownTool(name)) => {
+                let names: Vec<&str> = self.tools.iter().map(|tool| tool.name.as_ref()).collect();
+                let message = format!("there is no tool `{name}`; there are: {}", names.join(", "));
+                Err(ErrorData::invalid_params(message, None))
+            }
+        }
+    }
+}
+
+/// A result that is complete as data, and the same as one text.
+fn complete(value: Value, is_error: bool) -> CallToolResult {
+    let content = vec![ContentBlock::text(tools::as_text(&value))];
+    if is_error {
+        // Clients check structured content against the output schema of the tool, also that of an error.
+        return CallToolResult::error(content);
+    }
+    let mut result = CallToolResult::success(content);
+    result.structured_content = Some(value);
+    result
+}
+
+/// Tells a client that asked for progress that its call goes on. Never returns.
+async fn beat(context: &RequestContext<RoleServer>) {
+    let Some(token) = context.meta.get_progress_token() else { return std::future::pending().await };
+    let mut beats = 0.0;
+    loop {
+        tokio::time::sleep(PROGRESS_EVERY).await;
+        beats += 1.0;
+        let told = ProgressNotificationParam::new(token.clone(), beats).with_message("the call goes on");
+        if let Err(error) = context.peer.notify_progress(told).await {
+            tracing::debug!(%error, "the client was not told of progress");
+            return std::future::pending().await;
+        }
+    }
+}

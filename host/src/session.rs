@@ -1,0 +1,392 @@
+//! One running runner: launched, told what to do, watched, and ended in one way.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use assistant_protocol::error::{Kind, RpcError};
+use assistant_protocol::ids::ProcessId;
+use assistant_protocol::methods::{Cancel, Initialize, Run, Shutdown};
+use assistant_protocol::peer::{self, CallError, LinkEnd, Peer, PeerLimits};
+use assistant_protocol::types::{
+    AssistantBrief, CancelParams, Empty, HostCapabilities, InitializeParams, MAX_FRAME_BYTES, PROTOCOL_VERSION,
+    Program, RunLimits, RunParams, RunResult, StopReason, ToolSpec,
+};
+use process_wrap::tokio::ChildWrapper;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::host::Host;
+use crate::launcher::{self, Launched};
+use crate::limits::Limits;
+use crate::process_table::{self, End, Process, Reason, Settled, Status};
+use crate::registry::Definition;
+use crate::store::StoreError;
+
+mod link;
+mod stderr;
+mod turn;
+mod watch;
+
+use link::Link;
+use watch::{LinkTask, Stop, cut_bytes, kill, told_to_stop};
+
+/// The most that a host that closes waits for a runner, milliseconds.
+const CLOSING_MS: u64 = 500;
+/// Lines of stderr that an error quotes.
+const STDERR_LINES: usize = 5;
+
+/// Runs a process that is `starting` to its end. All errors become the end of the process.
+pub(crate) async fn run(host: Host, process: ProcessId) {
+    if let Err(error) = run_to_the_end(&host, process).await {
+        tracing::error!(%error, %process, "a process could not be carried to its end");
+    }
+}
+
+async fn run_to_the_end(host: &Host, process: ProcessId) -> Result<(), StoreError> {
+    let Some((row, limits, definition)) = load(host, process).await? else { return Ok(()) };
+    let permit = host.launch_permits().acquire().await.map_err(|_| StoreError::Closed)?;
+    let mut runner = match launcher::launch(host.runner(), host.state_dir()) {
+        Ok(launched) => Runner::new(host, &row, limits, launched),
+        Err(error) => return end(host, process, failed(Reason::LaunchFailed, error)).await,
+    };
+    let started = runner.start(&row).await;
+    drop(permit);
+    match started {
+        Ok(()) => runner.drive(first_run(host, &row, &definition)).await?,
+        Err(error) => runner.end(error).await?,
+    }
+    runner.finish().await
+}
+
+/// What a process starts with; none where it has ended meanwhile.
+async fn load(host: &Host, process: ProcessId) -> Result<Option<(Process, Limits, Definition)>, StoreError> {
+    let damaged = |error: serde_json::Error| StoreError::Damaged(error.to_string());
+    host.store()
+        .read(move |db| {
+            let row = process_table::get(db, process)?;
+            if row.status != Status::Starting {
+                return Ok(None);
+            }
+            let definition = serde_json::from_str(&process_table::snapshot(db, &row.snapshot)?).map_err(damaged)?;
+            let limits = process_table::limits(db, process)?;
+            Ok(Some((row, limits, definition)))
+        })
+        .await
+}
+
+fn first_run(host: &Host, row: &Process, definition: &Definition) -> RunParams {
+    let mut system_prompt = definition.system_prompt.clone();
+    system_prompt.push_str(&link::told_of_lacks(row));
+    system_prompt.push_str(&link::told_of_itself(row));
+    let granted = |name: &String| host.tools().iter().find(|tool| tool.name == name);
+    let tools = row.tools.iter().filter_map(granted).map(|tool| ToolSpec {
+        name: tool.name.to_owned(),
+        description: tool.description.clone(),
+        input_schema: tool.input_schema.clone(),
+    });
+    RunParams {
+        assistant: AssistantBrief { id: row.assistant_id.clone(), name: definition.name.clone(), system_prompt },
+        query: Some(row.query.clone()),
+        context: row.context.clone(),
+        inputs: None,
+        tools: tools.collect(),
+        output_schema: None,
+        history: None,
+    }
+}
+
+fn failed(reason: Reason, error: impl Into<String>) -> End {
+    End::Failed { reason, error: error.into(), partial: None }
+}
+
+async fn end(host: &Host, process: ProcessId, how: End) -> Result<(), StoreError> {
+    host.store().write(move |tx| process_table::end(tx, process, how).map(|_| ())).await
+}
+
+/// What came of a `run`.
+enum Outcome {
+    Answered(Result<RunResult, CallError>),
+    /// With what the runner handed in.
+    Stopped(Stop, Option<String>),
+}
+
+struct Runner {
+    host: Host,
+    process: ProcessId,
+    limits: Limits,
+    deadline: Instant,
+    child: Box<dyn ChildWrapper>,
+    peer: Peer,
+    link: Arc<Link>,
+    running: LinkTask,
+    stderr: stderr::Lines,
+}
+
+impl Runner {
+    fn new(host: &Host, row: &Process, limits: Limits, launched: Launched) -> Self {
+        let link = Arc::new(Link::new(host.clone(), row, limits));
+        let bounds =
+            PeerLimits { noise_lines: u64::from(limits.noise_lines), ..PeerLimits::for_frames(MAX_FRAME_BYTES) };
+        let (peer, running) = peer::connect(launched.stdout, launched.stdin, link::service(link.clone()), bounds);
+        Self {
+            host: host.clone(),
+            process: row.id,
+            limits,
+            deadline: Instant::now() + Duration::from_millis(limits.wall_ms),
+            child: launched.child,
+            peer,
+            link,
+            running: LinkTask::new(running),
+            stderr: stderr::Lines::read(host.clone(), row.id, launched.stderr, limits.stderr_bytes),
+        }
+    }
+
+    /// Shakes hands. An error is the end of the process.
+    async fn start(&mut self, row: &Process) -> Result<(), End> {
+        let params = InitializeParams {
+            protocol_version: PROTOCOL_VERSION,
+            process_id: row.id,
+            thread_id: row.thread,
+            host: Program { name: "assistant-host".into(), version: env!("CARGO_PKG_VERSION").into() },
+            max_frame_bytes: MAX_FRAME_BYTES,
+            capabilities: HostCapabilities::default(),
+            limits: RunLimits {
+                turns: Some(self.limits.turns),
+                tool_calls: Some(self.limits.tool_calls),
+                wall_ms: Some(self.limits.wall_ms),
+            },
+        };
+        let within = Duration::from_millis(self.limits.launch_ms);
+        let peer = self.peer.clone();
+        let answered = tokio::select! {
+            answered = timeout(within, peer.call::<Initialize>(&params)) => answered,
+            Ok(_) = told_to_stop(&self.host, self.process) => return Err(process_table::cancel_marked()),
+        };
+        let launch_failed = |error: String| failed(Reason::LaunchFailed, error);
+        match answered {
+            Err(_) => {
+                Err(launch_failed(format!("the runner did not answer `initialize` within {} ms", within.as_millis())))
+            }
+            Ok(Err(CallError::Closed)) => Err(launch_failed(self.how_it_went().await.1)),
+            Ok(Err(error)) => Err(launch_failed(format!("the runner refused `initialize`: {error}"))),
+            Ok(Ok(told)) if told.protocol_version != PROTOCOL_VERSION => Err(launch_failed(format!(
+                "the runner speaks version {} of the protocol, this host version {PROTOCOL_VERSION}",
+                told.protocol_version
+            ))),
+            Ok(Ok(told)) => {
+                self.peer.set_their_max_frame_bytes(told.max_frame_bytes);
+                let process = self.process;
+                let running = self.host.store().write_later(move |tx| process_table::running(tx, process)).await;
+                running.map_err(|error| launch_failed(error.to_string()))
+            }
+        }
+    }
+
+    /// Runs, settles, and runs again while there is mail, until the process has ended.
+    async fn drive(&mut self, first: RunParams) -> Result<(), StoreError> {
+        let again = RunParams { query: None, context: None, ..first.clone() };
+        let mut params = first;
+        loop {
+            self.link.begin_run();
+            let end = match self.run_once(&params).await {
+                Outcome::Answered(answer) => self.judge(answer).await,
+                Outcome::Stopped(stop, handed_in) => return self.stop(stop, handed_in).await,
+            };
+            let (process, took) = (self.process, self.link.took());
+            self.link.end_run().await;
+            let settled = self.host.store().write(move |tx| process_table::settle(tx, process, &end, took)).await?;
+            match settled {
+                Settled::Ended => return Ok(()),
+                Settled::Again => self.link.must_take(),
+                Settled::Unsettled => {
+                    if let Some(how) = self.wait_for_mail().await? {
+                        return how;
+                    }
+                    self.link.must_take();
+                }
+            }
+            params = again.clone();
+        }
+    }
+
+    /// Calls `run` and waits for its answer. One that is to stop is asked to, and has its grace to hand in what it has.
+    async fn run_once(&mut self, params: &RunParams) -> Outcome {
+        let peer = self.peer.clone();
+        let run = peer.call::<Run>(params);
+        tokio::pin!(run);
+        let stop = tokio::select! {
+            biased;
+            answer = &mut run => return Outcome::Answered(answer),
+            Ok(stop) = told_to_stop(&self.host, self.process) => stop,
+            () = tokio::time::sleep_until(self.deadline) => Stop::TimedOut,
+        };
+        let grace_ms = match stop {
+            Stop::Ended => 0,
+            Stop::Cancelled | Stop::TimedOut => self.patience(self.limits.grace_ms),
+        };
+        let cancel = CancelParams { reason: self.why(stop), grace_ms };
+        let asked = async { tokio::join!(peer.call::<Cancel>(&cancel), run).1 };
+        let handed_in = timeout(Duration::from_millis(grace_ms), asked).await;
+        let text = handed_in.ok().and_then(Result::ok).map(|result| result.content.as_text().into_owned());
+        Outcome::Stopped(stop, text.filter(|text| !text.trim().is_empty()))
+    }
+
+    /// A wait for the runner; a host that closes has little.
+    fn patience(&self, ms: u64) -> u64 {
+        if self.host.closing().is_cancelled() { ms.min(CLOSING_MS) } else { ms }
+    }
+
+    fn why(&self, stop: Stop) -> String {
+        match stop {
+            Stop::Cancelled => "cancelled".to_owned(),
+            Stop::Ended => "the process has ended".to_owned(),
+            Stop::TimedOut => format!("limit wall_ms: {} ms are over", self.limits.wall_ms),
+        }
+    }
+
+    /// An unsettled process waits for any message. Something else may end it: then that is done, and told.
+    async fn wait_for_mail(&mut self) -> Result<Option<Result<(), StoreError>>, StoreError> {
+        let (host, process) = (self.host.clone(), self.process);
+        let mut waiter = host.store().waiter(process);
+        let mail = async {
+            loop {
+                if host.store().write(move |tx| process_table::resume_unsettled(tx, process)).await? {
+                    return Ok::<_, StoreError>(());
+                }
+                waiter.news().await;
+            }
+        };
+        let stop = tokio::select! {
+            biased;
+            Ok(stop) = told_to_stop(&host, process) => stop,
+            woken = mail => return woken.map(|()| None),
+            () = tokio::time::sleep_until(self.deadline) => Stop::TimedOut,
+            () = self.running.ended() => {
+                let (reason, error) = self.how_it_went().await;
+                return Ok(Some(self.end(failed(reason, error)).await));
+            }
+        };
+        Ok(Some(self.stop(stop, None).await))
+    }
+
+    /// What an answered `run` means for the process.
+    async fn judge(&mut self, answer: Result<RunResult, CallError>) -> End {
+        let result = match answer {
+            Ok(result) => result,
+            Err(CallError::Answered(error)) => return self.judge_error(&error),
+            Err(CallError::Closed) => {
+                let (reason, error) = self.how_it_went().await;
+                return failed(reason, error);
+            }
+            Err(error) => return failed(Reason::ProtocolError, error.to_string()),
+        };
+        let text = cut_bytes(result.content.as_text().into_owned(), self.limits.result_bytes);
+        match result.stop_reason {
+            StopReason::Finished | StopReason::FinalAnswer | StopReason::Length => {
+                End::Finished { result: text, structured: result.structured }
+            }
+            StopReason::Refused => {
+                let partial = (!text.trim().is_empty()).then_some(text);
+                End::Failed { reason: Reason::ModelFailed, error: "the model refused to answer".to_owned(), partial }
+            }
+            StopReason::Cancelled => {
+                failed(Reason::ProtocolError, "the runner answered `cancelled`, and nobody had asked for it")
+            }
+        }
+    }
+
+    fn judge_error(&self, error: &RpcError) -> End {
+        let partial = self.link.partial();
+        let reason = match error.kind() {
+            Some(Kind::ModelFailed) => Reason::ModelFailed,
+            Some(Kind::ContextExceeded) => Reason::ContextExceeded,
+            Some(Kind::BudgetExceeded) => Reason::BudgetExceeded,
+            _ => Reason::ProtocolError,
+        };
+        End::Failed { reason, error: crate::text::cut(&error.message, 2_000), partial }
+    }
+
+    /// Ends a process that is to stop, with what it had.
+    async fn stop(&mut self, stop: Stop, handed_in: Option<String>) -> Result<(), StoreError> {
+        self.link.end_run().await;
+        let partial = handed_in.or_else(|| self.link.partial());
+        let how = match stop {
+            Stop::Cancelled | Stop::Ended => End::Cancelled { cause: process_table::Cause::Requested, partial },
+            Stop::TimedOut => End::Failed { reason: Reason::TimedOut, error: self.why(stop), partial },
+        };
+        self.end(how).await
+    }
+
+    async fn end(&mut self, how: End) -> Result<(), StoreError> {
+        end(&self.host, self.process, how).await
+    }
+
+    /// The reason and the words for a link that has ended before its run did.
+    async fn how_it_went(&mut self) -> (Reason, String) {
+        self.running.ended().await;
+        let Some(report) = self.running.report.take() else {
+            return (Reason::RunnerExited, "the link to the runner broke".to_owned());
+        };
+        self.link.note(&report.oddities).await;
+        match report.end {
+            LinkEnd::Eof | LinkEnd::Closed | LinkEnd::WriteError(_) => {
+                let within = Duration::from_millis(self.limits.shutdown_ms);
+                let exit = match timeout(within, self.child.wait()).await {
+                    Ok(Ok(status)) => format!("exited with {}", launcher::code(status)),
+                    _ => "closed its pipe".to_owned(),
+                };
+                let said = self.stderr.last(STDERR_LINES).await;
+                let said = if said.is_empty() { String::new() } else { format!("; it said: {said}") };
+                (Reason::RunnerExited, format!("the runner {exit} before its run ended{said}"))
+            }
+            LinkEnd::Noise { count } => {
+                let first = report.oddities.junk.first().cloned().unwrap_or_default();
+                (
+                    Reason::ProtocolNoise,
+                    format!("the runner wrote {count} lines that are no messages; the first: {first}"),
+                )
+            }
+            LinkEnd::FrameTooLarge => {
+                (Reason::ProtocolError, format!("the runner wrote a line of more than {MAX_FRAME_BYTES} bytes"))
+            }
+            LinkEnd::WriteStuck => (Reason::ProtocolError, "the runner does not read its pipe".to_owned()),
+            LinkEnd::ReadError(error) => (Reason::RunnerExited, format!("the runner's pipe cannot be read: {error}")),
+        }
+    }
+
+    /// Ends the runner: asks it, closes its stdin, and kills its whole group if it has not gone then.
+    async fn finish(mut self) -> Result<(), StoreError> {
+        let until = Instant::now() + Duration::from_millis(self.patience(self.limits.shutdown_ms));
+        if self.running.is_alive() {
+            let asked = timeout_at(until, self.peer.call::<Shutdown>(&Empty {})).await;
+            tracing::trace!(process = %self.process, ?asked, "asked the runner to end");
+        }
+        self.peer.close();
+        let gone = timeout_at(until, async {
+            self.running.ended().await;
+            self.child.wait().await
+        });
+        let status = match gone.await {
+            Ok(status) => status,
+            Err(_) => {
+                self.running.abort().await;
+                kill(&mut *self.child).await
+            }
+        };
+        // What the runner has left behind in its group goes with it.
+        if let Err(error) = self.child.start_kill() {
+            tracing::trace!(%error, process = %self.process, "nothing was left of the runner's group");
+        }
+        self.link.note(&self.peer.oddities()).await;
+        self.stderr.end().await;
+        match status {
+            Ok(status) => {
+                let (process, code) = (self.process, launcher::code(status));
+                self.host.store().write(move |tx| process_table::exited(tx, process, code)).await
+            }
+            Err(error) => {
+                tracing::warn!(%error, process = %self.process, "how the runner exited is not known");
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! What a runner writes to stderr: always read, so that it never blocks; the last lines kept, all of them recorded
+//! within bounds.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use assistant_protocol::ids::ProcessId;
+use serde_json::json;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::task::JoinHandle;
+
+use crate::events;
+use crate::host::Host;
+use crate::launcher::Tail;
+
+/// The longest line that is kept, in bytes; the rest of it is left out.
+const LINE_BYTES_MAX: usize = 8 * 1024;
+/// Bytes of one process's stderr that are recorded as events.
+const RECORDED_BYTES_MAX: usize = 1024 * 1024;
+/// How long the end of stderr is waited for when the runner has ended: a grandchild may hold it open.
+const END_WAIT: Duration = Duration::from_millis(200);
+
+/// The lines of a runner's stderr.
+pub(super) struct Lines {
+    tail: Arc<Mutex<Tail>>,
+    task: Option<JoinHandle<()>>,
+}
+
+impl Lines {
+    /// Reads until the end of the pipe, in a task of its own.
+    pub(super) fn read(
+        host: Host,
+        process: ProcessId,
+        pipe: impl AsyncRead + Send + Unpin + 'static,
+        bytes_max: u64,
+    ) -> Self {
+        let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
+        let tail = Arc::new(Mutex::new(Tail::new(bytes_max)));
+        let task = tokio::spawn(read(host, process, pipe, tail.clone()));
+        Self { tail, task: Some(task) }
+    }
+
+    /// The last `count` lines, once the pipe has ended (or soon, where it does not).
+    pub(super) async fn last(&mut self, count: usize) -> String {
+        self.wait().await;
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner).last(count)
+    }
+
+    /// Stops reading.
+    pub(super) async fn end(&mut self) {
+        self.wait().await;
+        if let Some(task) = self.task.take() {
+            task.abort();
+        }
+    }
+
+    async fn wait(&mut self) {
+        if let Some(task) = &mut self.task
+            && let Ok(read) = tokio::time::timeout(END_WAIT, task).await
+        {
+            if let Err(error) = read {
+                tracing::error!(%error, "reading a runner's stderr panicked");
+            }
+            self.task = None;
+        }
+    }
+}
+
+async fn read(host: Host, process: ProcessId, mut pipe: impl AsyncRead + Unpin, tail: Arc<Mutex<Tail>>) {
+    let (mut line, mut left_out, mut recorded) = (Vec::new(), 0, 0);
+    let mut buffer = [0; 4 * 1024];
+    loop {
+        let read = match pipe.read(&mut buffer).await {
+            Ok(read) => read,
+            Err(error) => {
+                tracing::debug!(%error, %process, "a runner's stderr broke");
+                0
+            }
+        };
+        for byte in &buffer[..read] {
+            match byte {
+                b'\n' => keep(&host, process, &tail, &mut line, &mut left_out, &mut recorded).await,
+                _ if line.len() < LINE_BYTES_MAX => line.push(*byte),
+                _ => left_out += 1,
+            }
+        }
+        if read == 0 {
+            if !line.is_empty() {
+                keep(&host, process, &tail, &mut line, &mut left_out, &mut recorded).await;
+            }
+            return;
+        }
+    }
+}
+
+async fn keep(
+    host: &Host,
+    process: ProcessId,
+    tail: &Mutex<Tail>,
+    line: &mut Vec<u8>,
+    left_out: &mut usize,
+    recorded: &mut usize,
+) {
+    let mut text = String::from_utf8_lossy(line).trim_end().to_owned();
+    if *left_out > 0 {
+        text.push_str(&format!(" [{left_out} bytes left out]"));
+    }
+    line.clear();
+    *left_out = 0;
+    *recorded += text.len();
+    if *recorded <= RECORDED_BYTES_MAX {
+        let told = json!({ "line": text });
+        let queued = host.store().write_later(move |tx| events::record(tx, process, events::Kind::Stderr, &told)).await;
+        if let Err(error) = queued {
+            tracing::debug!(%error, %process, "a line of stderr came after the store was closed");
+        }
+    }
+    tail.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+}

@@ -1,0 +1,275 @@
+//! One model call of a process: what is new is recorded and queued messages are taken in, in one commit, before the
+//! provider is asked; the answer is recorded before the runner has it.
+
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+use assistant_protocol::error::{Kind, RpcError};
+use assistant_protocol::ids::MessageId;
+use assistant_protocol::service::CallCx;
+use assistant_protocol::types::{
+    Content, LlmRequestParams, LlmRequestResult, Message, Part, Role, ToolCallResult, ToolSpec,
+};
+use serde_json::json;
+use tokio::sync::OwnedMutexGuard;
+
+use super::link::{Link, NotBegun, cancelled, internal};
+use crate::caller::Caller;
+use crate::model::answer_with_retries;
+use crate::model::{Answer, Ask, ModelError, ModelErrorKind, Progress, ToolChoice};
+use crate::process_table;
+use crate::store::StoreError;
+use crate::{conversation, events, message_box};
+
+/// What the host knows of the conversation that a runner holds.
+#[derive(Debug, Default)]
+pub(super) struct Conversation {
+    /// The hash of each recorded message that the runner has, in order.
+    known: Vec<u64>,
+    /// Messages that are recorded behind those and that no answer has given to the runner yet.
+    unseen: Vec<(Message, MessageId)>,
+    /// Ids of tool calls so far: a provider may give one twice.
+    call_ids: HashSet<String>,
+}
+
+impl Conversation {
+    /// A tool call was answered, and its result recorded.
+    pub(super) fn answered(&mut self, call_id: &str, result: &ToolCallResult) {
+        self.known.push(hash(&Message::tool_result(call_id.to_owned(), result)));
+    }
+
+    /// How many messages at the beginning of `held` are recorded already.
+    fn prefix(&self, held: &[Message]) -> usize {
+        self.known.iter().zip(held).take_while(|(known, message)| **known == hash(message)).count()
+    }
+
+    /// Gives every tool call of an answer an id that no earlier one has.
+    fn mint_call_ids(&mut self, message: &mut Message) {
+        let Content::Parts(parts) = &mut message.content else { return };
+        for part in parts {
+            if let Part::ToolCall { call_id, .. } = part
+                && (call_id.is_empty() || !self.call_ids.insert(call_id.clone()))
+            {
+                let mut number = self.call_ids.len();
+                while !self.call_ids.insert(format!("call_{number}")) {
+                    number += 1;
+                }
+                *call_id = format!("call_{number}");
+            }
+        }
+    }
+}
+
+fn hash(message: &Message) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    serde_json::to_string(message).unwrap_or_default().hash(&mut hasher);
+    hasher.finish()
+}
+
+pub(super) async fn on_llm_request(
+    link: Arc<Link>,
+    params: LlmRequestParams,
+    cx: CallCx,
+) -> Result<LlmRequestResult, RpcError> {
+    link.own(params.thread_id)?;
+    link.while_needed(&cx, turn(&link, params)).await
+}
+
+async fn turn(link: &Arc<Link>, params: LlmRequestParams) -> Result<LlmRequestResult, RpcError> {
+    let conversation = link.conversation.clone().lock_owned().await;
+    let (system, held): (Vec<_>, Vec<_>) =
+        params.messages.into_iter().partition(|message| message.role == Role::System);
+    let held = Arc::new(held);
+    // In a task of its own: what is taken in is never forgotten, even if this call is given up meanwhile.
+    let (at_work, task_link, task_held) = (link.at_work().await, link.clone(), held.clone());
+    let begun = tokio::spawn(async move {
+        let _at_work = at_work;
+        begin(&task_link, conversation, &task_held).await
+    });
+    let mut conversation = begun
+        .await
+        .map_err(|error| RpcError::new(Kind::InternalError, format!("a model call panicked: {error}")))??;
+    let inserted: Vec<Message> = conversation.unseen.iter().map(|(message, _)| message.clone()).collect();
+    let ask =
+        ask(link, &system, held.iter().chain(&inserted).cloned().collect(), params.tools, params.options.as_ref());
+    let mut answer = match ask_model(link, &ask).await {
+        Ok(answer) => answer,
+        Err(error) => {
+            let told = json!({
+                "error": error.message, "kind": error.kind.to_string(), "provider": error.provider, "status": error.status,
+            });
+            link.record(events::Kind::ModelAnswer, told).await;
+            return Err(model_failed(&error));
+        }
+    };
+    conversation.mint_call_ids(&mut answer.message);
+    record_answer(link, &answer).await.map_err(|error| internal(&error))?;
+    let seen: Vec<u64> = inserted.iter().chain([&answer.message]).map(hash).collect();
+    conversation.known.extend(seen);
+    conversation.unseen.clear();
+    Ok(LlmRequestResult {
+        message: answer.message,
+        finish_reason: answer.finish,
+        usage: Some(answer.usage),
+        model: answer.model,
+        inserted: (!inserted.is_empty()).then_some(inserted),
+    })
+}
+
+/// Records what is new, and takes the queued messages in: insertion, state and event are one commit.
+async fn begin(
+    link: &Link,
+    mut conversation: OwnedMutexGuard<Conversation>,
+    held: &Arc<Vec<Message>>,
+) -> Result<OwnedMutexGuard<Conversation>, RpcError> {
+    let (process, limit, model) = (link.row.id, link.limits.turns, link.row.model.clone());
+    let prefix = conversation.prefix(held);
+    let unseen = conversation.unseen.clone();
+    let job_held = held.clone();
+    let begun = link.host.store().write(move |tx| {
+        if !process_table::may_act(tx.db, Caller::Process(process))? {
+            return Err(NotBegun::Rpc(cancelled("the process has ended or is cancelled")));
+        }
+        process_table::running(tx, process)?;
+        if process_table::count_turn(tx, process)? > limit {
+            let message = format!("limit turns: {limit} model calls are done, the most that this run may make");
+            return Err(NotBegun::Rpc(RpcError::new(Kind::BudgetExceeded, message)));
+        }
+        let mail = message_box::take_queued(tx, process)?;
+        let taken: Vec<(Message, MessageId)> =
+            mail.iter().map(|one| (message_box::as_conversation(one), one.mail.id)).collect();
+        let from = u32::try_from(prefix).unwrap_or(u32::MAX);
+        conversation::truncate(tx, process, from)?;
+        let new = job_held[prefix..].iter().map(|message| (message, None));
+        let behind = unseen.iter().chain(&taken).map(|(message, id)| (message, Some(*id)));
+        conversation::append(tx, process, new.chain(behind))?;
+        let told = json!({
+            "model": model,
+            "prefix": prefix,
+            "new": job_held.len() - prefix,
+            "inserted": mail.iter().map(|one| one.mail.id).collect::<Vec<_>>(),
+            "hash": format!("{:016x}", hash_all(&job_held)),
+        });
+        events::record(tx, process, events::Kind::ModelCall, &told)?;
+        tx.wake(process);
+        Ok(taken)
+    });
+    let taken = begun.await?;
+    conversation.known = held.iter().map(hash).collect();
+    conversation.unseen.extend(taken);
+    link.took.store(true, Ordering::Release);
+    Ok(conversation)
+}
+
+fn hash_all(messages: &[Message]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    messages.iter().for_each(|message| hash(message).hash(&mut hasher));
+    hasher.finish()
+}
+
+fn ask(
+    link: &Link,
+    system: &[Message],
+    messages: Vec<Message>,
+    tools: Option<Vec<ToolSpec>>,
+    options: Option<&serde_json::Map<String, serde_json::Value>>,
+) -> Ask {
+    let system: Vec<_> = system.iter().map(|message| message.content.as_text()).collect();
+    let granted = |tool: &ToolSpec| link.row.tools.contains(&tool.name);
+    let max = options.and_then(|options| options.get("max_output_tokens")).and_then(serde_json::Value::as_u64);
+    Ask {
+        system: (!system.is_empty()).then(|| system.join("\n\n")),
+        messages,
+        tools: tools.unwrap_or_default().into_iter().filter(granted).collect(),
+        tool_choice: ToolChoice::Auto,
+        max_output_tokens: max.and_then(|max| u32::try_from(max).ok()),
+        output_schema: None,
+        extra: serde_json::Map::new(),
+    }
+}
+
+async fn ask_model(link: &Link, ask: &Ask) -> Result<Answer, ModelError> {
+    let Some(model) = link.host.models().get(&link.row.model) else {
+        return Err(ModelError {
+            kind: ModelErrorKind::Rejected,
+            provider: link.row.model.clone(),
+            status: None,
+            retry_after_ms: None,
+            message: format!("the model `{}` is not configured any more", link.row.model),
+        });
+    };
+    let most = usize::try_from(link.limits.result_bytes).unwrap_or(usize::MAX);
+    let seen = |progress: Progress| {
+        if let Progress::Text(text) = progress {
+            let mut partial = link.partial.lock().unwrap_or_else(PoisonError::into_inner);
+            if partial.len() + text.len() <= most {
+                partial.push_str(&text);
+            }
+        }
+    };
+    let (notices, mut heard) = tokio::sync::mpsc::channel(1);
+    let answering = answer_with_retries(&*model, ask, &seen, &link.limits, link.host.model_permits(), |notice| {
+        link.partial.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        if let Err(error) = notices.try_send(notice) {
+            tracing::warn!(%error, "a retry was not recorded");
+        }
+    });
+    tokio::pin!(answering);
+    link.partial.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    loop {
+        tokio::select! {
+            biased;
+            Some(notice) = heard.recv() => {
+                let told = json!({
+                    "retry": notice.retry, "of": notice.retries_max, "wait_ms": notice.wait_ms,
+                    "error": notice.error.message, "status": notice.error.status,
+                });
+                link.record(events::Kind::ModelRetry, told).await;
+            }
+            answered = &mut answering => return answered,
+        }
+    }
+}
+
+async fn record_answer(link: &Link, answer: &Answer) -> Result<(), StoreError> {
+    let (process, answer) = (link.row.id, answer.clone());
+    let recorded = link.host.store().write(move |tx| {
+        conversation::append(tx, process, [(&answer.message, None)])?;
+        process_table::add_usage(tx, process, &answer.usage)?;
+        let text = answer.message.content.as_text();
+        if !text.trim().is_empty() {
+            process_table::keep(tx, process, &text)?;
+        }
+        let told = json!({
+            "model": answer.model, "finish_reason": answer.finish, "usage": answer.usage,
+            "text": crate::text::cut(&text, 200), "tools": tools_called(&answer.message),
+        });
+        events::record(tx, process, events::Kind::ModelAnswer, &told)?;
+        tx.wake(process);
+        Ok::<_, StoreError>(())
+    });
+    recorded.await?;
+    link.partial.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    Ok(())
+}
+
+fn tools_called(message: &Message) -> Vec<String> {
+    let name = |part: &Part| match part {
+        Part::ToolCall { tool_name, .. } => Some(tool_name.clone()),
+        _ => None,
+    };
+    message.content.parts().iter().filter_map(name).collect()
+}
+
+fn model_failed(error: &ModelError) -> RpcError {
+    let kind = match error.kind {
+        ModelErrorKind::ContextExceeded => Kind::ContextExceeded,
+        _ => Kind::ModelFailed,
+    };
+    RpcError::new(kind, error.to_string())
+        .with("provider", error.provider.clone())
+        .with("status", error.status)
+        .with("retryable", error.kind.retryable())
+}

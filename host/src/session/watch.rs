@@ -1,0 +1,92 @@
+//! What a session watches beside its runner's answers: the link, and whether the process is to stop.
+
+use assistant_protocol::ids::ProcessId;
+use assistant_protocol::peer::LinkReport;
+use process_wrap::tokio::ChildWrapper;
+use tokio::task::JoinHandle;
+
+use crate::host::Host;
+use crate::process_table;
+use crate::store::StoreError;
+
+/// Why a run is to stop before it is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// A cancel is recorded.
+    Cancelled,
+    /// It has been ended by what is above it.
+    Ended,
+    /// The wall time is up.
+    TimedOut,
+}
+
+/// The task of a link, and how the link went once it has ended.
+pub(super) struct LinkTask {
+    task: Option<JoinHandle<LinkReport>>,
+    pub(super) report: Option<LinkReport>,
+}
+
+impl LinkTask {
+    pub(super) fn new(link: impl Future<Output = LinkReport> + Send + 'static) -> Self {
+        Self { task: Some(tokio::spawn(link)), report: None }
+    }
+
+    /// Waits for the end of the link. May be dropped and called again.
+    pub(super) async fn ended(&mut self) {
+        if let Some(task) = &mut self.task {
+            match task.await {
+                Ok(report) => self.report = Some(report),
+                Err(error) => tracing::error!(%error, "a link panicked"),
+            }
+            self.task = None;
+        }
+    }
+
+    pub(super) fn is_alive(&self) -> bool {
+        self.task.as_ref().is_some_and(|task| !task.is_finished())
+    }
+
+    /// Gives the link up, and with it the runner's stdin.
+    pub(super) async fn abort(&mut self) {
+        if let Some(task) = self.task.take() {
+            task.abort();
+            if let Ok(report) = task.await {
+                self.report = Some(report);
+            }
+        }
+    }
+}
+
+/// Kills a runner with its whole group and waits for its end.
+pub(super) async fn kill(child: &mut dyn ChildWrapper) -> std::io::Result<std::process::ExitStatus> {
+    child.start_kill()?;
+    child.wait().await
+}
+
+/// Waits until a cancel is recorded for the process, or something above has ended it.
+pub(super) async fn told_to_stop(host: &Host, process: ProcessId) -> Result<Stop, StoreError> {
+    let mut waiter = host.store().waiter(process_table::stop_key(process));
+    loop {
+        let row = host.store().read(move |db| process_table::get(db, process)).await?;
+        if row.status.is_end() {
+            return Ok(Stop::Ended);
+        }
+        if row.marked {
+            return Ok(Stop::Cancelled);
+        }
+        waiter.news().await;
+    }
+}
+
+/// A text of at most this many bytes, which says so where it was cut.
+pub(super) fn cut_bytes(text: String, bytes_max: u64) -> String {
+    let most = usize::try_from(bytes_max).unwrap_or(usize::MAX);
+    if text.len() <= most {
+        return text;
+    }
+    let mut at = most;
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    format!("{}\n[cut: the result had {} bytes, the most is {most}]", &text[..at], text.len())
+}

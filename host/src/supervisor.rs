@@ -1,0 +1,69 @@
+//! Makes the processes match the tables. Woken by the process table, it is the only one that starts a runner; each
+//! runner's task ends it.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use assistant_protocol::ids::ProcessId;
+
+use crate::host::Host;
+use crate::process_table::{self, Status};
+use crate::session;
+use crate::store::{SUPERVISOR, StoreError};
+
+/// How soon the tables are looked at again where that failed.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// Runs until the host closes.
+pub(crate) async fn run(host: Host) {
+    let begun: Arc<Mutex<HashSet<ProcessId>>> = Arc::default();
+    let mut waiter = host.store().waiter(SUPERVISOR);
+    loop {
+        let mut again = Duration::MAX;
+        match starting(&host).await {
+            Ok(due) => due.into_iter().for_each(|process| begin(&host, &begun, process)),
+            Err(error) => {
+                tracing::error!(%error, "the supervisor could not look at the process table");
+                again = LOOK_AGAIN;
+            }
+        }
+        tokio::select! {
+            () = waiter.news() => {}
+            () = tokio::time::sleep(again) => {}
+            () = host.closing().cancelled() => return,
+        }
+    }
+}
+
+/// Gives free slots to those that wait, and tells which processes are to have a runner.
+async fn starting(host: &Host) -> Result<Vec<ProcessId>, StoreError> {
+    let (queued, starting) = host
+        .store()
+        .read(|db| {
+            let queued = !process_table::with_status(db, Status::Queued)?.is_empty();
+            Ok::<_, StoreError>((queued, process_table::with_status(db, Status::Starting)?))
+        })
+        .await?;
+    if !queued {
+        return Ok(starting);
+    }
+    let limits = *host.limits();
+    host.store()
+        .write(move |tx| {
+            process_table::start_ready(tx, &limits)?;
+            process_table::with_status(tx.db, Status::Starting)
+        })
+        .await
+}
+
+fn begin(host: &Host, begun: &Arc<Mutex<HashSet<ProcessId>>>, process: ProcessId) {
+    if !begun.lock().unwrap_or_else(PoisonError::into_inner).insert(process) {
+        return;
+    }
+    let (task_host, begun) = (host.clone(), begun.clone());
+    host.spawn_runner(async move {
+        session::run(task_host, process).await;
+        begun.lock().unwrap_or_else(PoisonError::into_inner).remove(&process);
+    });
+}

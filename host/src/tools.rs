@@ -1,0 +1,215 @@
+//! The tool table: the same rows serve MCP clients and runners.
+//!
+//! A tool is a name, texts, two schemas and a function. `call` is the one way in: it checks who asks and what is
+//! asked, bounds and catches, and turns what goes wrong into words that a model can act on.
+
+use std::panic::AssertUnwindSafe;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::caller::Caller;
+use crate::host::Host;
+use crate::limits::Limits;
+
+mod arguments;
+mod assistants;
+mod errors;
+mod files;
+pub mod grants;
+mod messages;
+mod processes;
+pub(crate) mod record;
+pub mod schema;
+mod spawn;
+mod texts;
+mod wait;
+
+pub use errors::ToolError;
+pub(crate) use record::Recorder;
+pub use texts::instructions;
+
+/// One row of the table.
+pub struct Tool {
+    /// Its name: `^[a-z][a-z0-9_]{2,29}$`.
+    pub name: &'static str,
+    /// Its name for people.
+    pub title: &'static str,
+    /// What it is for, for models; at most 900 bytes.
+    pub description: String,
+    /// Who is offered it.
+    pub audience: Audience,
+    /// What a client may assume of it.
+    pub hints: Hints,
+    /// The JSON schema of its arguments: an object, portable.
+    pub input_schema: Value,
+    /// The JSON schema of its result: an object.
+    pub output_schema: Value,
+    run: Box<dyn Fn(Call) -> BoxFuture<'static, Result<Output, ToolError>> + Send + Sync>,
+}
+
+/// Who is offered a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Audience {
+    /// MCP clients, and assistants whose definition grants it.
+    Everyone,
+    /// Assistants only.
+    Runners,
+}
+
+/// What a client may assume of a tool; the names are MCP's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Hints {
+    /// It changes nothing.
+    pub read_only: bool,
+    /// It may end or overwrite something.
+    pub destructive: bool,
+    /// A second call with the same arguments changes nothing more.
+    pub idempotent: bool,
+    /// It reaches beyond this host.
+    pub open_world: bool,
+}
+
+/// One call of a tool.
+pub(crate) struct Call {
+    /// The host that is asked.
+    pub(crate) host: Host,
+    /// Who asks.
+    pub(crate) caller: Caller,
+    /// What is asked, checked against the schema's names and not yet read.
+    pub(crate) arguments: Map<String, Value>,
+    /// Where the result of a process's call is recorded.
+    pub(crate) recorder: Option<Recorder>,
+}
+
+/// What a tool gives.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Output {
+    /// The structured result, complete in itself.
+    pub value: Value,
+    /// It is recorded in the conversation of the calling process already, with what it handed over.
+    pub recorded: bool,
+}
+
+impl Output {
+    fn new(value: &impl Serialize) -> Result<Self, ToolError> {
+        let value = serde_json::to_value(value).map_err(|error| ToolError::internal(&error))?;
+        Ok(Self { value, recorded: false })
+    }
+}
+
+/// Why a call has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// There is no such tool for this caller.
+    #[error("there is no tool `{0}`")]
+    UnknownTool(String),
+    /// Something that the caller can mend or wait for.
+    #[error("{0}")]
+    Tool(#[from] ToolError),
+}
+
+/// The whole table, sorted by name, with the configured limits in its texts.
+#[must_use]
+pub fn table(limits: &Limits) -> Vec<Tool> {
+    let mut all = Vec::new();
+    all.extend(assistants::rows());
+    all.extend(spawn::rows());
+    all.extend(processes::rows());
+    all.extend(messages::rows());
+    all.extend(files::rows());
+    for tool in &mut all {
+        tool.description = texts::filled_in(&tool.description, limits);
+    }
+    all.sort_by_key(|tool| tool.name);
+    all
+}
+
+/// A row, from its types and its function.
+fn row<P, R, F, Fut>(name: &'static str, title: &'static str, audience: Audience, hints: Hints, run: F) -> Tool
+where
+    P: DeserializeOwned + JsonSchema,
+    R: JsonSchema,
+    F: Fn(Call, P) -> Fut + Send + Sync + Clone + 'static,
+    Fut: Future<Output = Result<Output, ToolError>> + Send + 'static,
+{
+    let input_schema = schema::input::<P>();
+    let known = input_schema.clone();
+    Tool {
+        name,
+        title,
+        description: texts::description(name).to_owned(),
+        audience,
+        hints,
+        output_schema: schema::output::<R>(),
+        input_schema,
+        run: Box::new(move |call| match arguments::read::<P>(&call.arguments, &known) {
+            Ok(params) => run(call, params).boxed(),
+            Err(error) => std::future::ready(Err(error)).boxed(),
+        }),
+    }
+}
+
+/// Calls a tool for a caller.
+///
+/// A panic of the tool is an error of this one call. Dropping the future gives the call up.
+///
+/// # Errors
+/// [`CallError::UnknownTool`] where the caller has no such tool, else what the tool says.
+pub(crate) async fn call(
+    host: &Host,
+    caller: Caller,
+    name: &str,
+    arguments: Map<String, Value>,
+    cancelled: CancellationToken,
+    recorder: Option<Recorder>,
+) -> Result<Output, CallError> {
+    let unknown = || CallError::UnknownTool(name.chars().take(64).collect());
+    let tool = host.tools().iter().find(|tool| tool.name == name).ok_or_else(unknown)?;
+    if matches!((tool.audience, caller), (Audience::Runners, Caller::Session(_))) {
+        return Err(unknown());
+    }
+    let asked = Call { host: host.clone(), caller, arguments, recorder };
+    let running = AssertUnwindSafe((tool.run)(asked)).catch_unwind();
+    let outcome = tokio::select! {
+        outcome = running => outcome,
+        () = cancelled.cancelled() => return Err(ToolError::cancelled().into()),
+    };
+    match outcome {
+        Ok(outcome) => Ok(outcome?),
+        Err(_) => {
+            tracing::error!(tool = name, "a tool panicked");
+            Err(ToolError::internal(&format!("the tool {name} panicked")).into())
+        }
+    }
+}
+
+/// A tool's result as MCP and runners want it: the structured value, and the same as one text.
+#[must_use]
+pub fn as_text(value: &Value) -> String {
+    value.to_string()
+}
+
+/// The row as it is listed, for `tools --json` and `schema/tools.json`.
+#[must_use]
+pub fn listed(tool: &Tool) -> Value {
+    json!({
+        "name": tool.name,
+        "title": tool.title,
+        "description": tool.description,
+        "inputSchema": tool.input_schema,
+        "outputSchema": tool.output_schema,
+        "annotations": {
+            "title": tool.title,
+            "readOnlyHint": tool.hints.read_only,
+            "destructiveHint": tool.hints.destructive,
+            "idempotentHint": tool.hints.idempotent,
+            "openWorldHint": tool.hints.open_world,
+        },
+    })
+}

@@ -1,0 +1,265 @@
+//! `list_assistant` and `search_assistant`.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::grants::{self, Unavailable};
+use super::{Audience, Call, Hints, Output, Tool, ToolError, row};
+use crate::host::Host;
+use crate::registry::{AssistantId, Definition, Source};
+use crate::search::{Filter, Hit};
+use crate::text::cut;
+
+/// Assistants on a page, unless the caller wants fewer or more.
+const PAGE_SIZE_DEFAULT: u32 = 20;
+/// Assistants on a page at most.
+const PAGE_SIZE_MAX: u32 = 100;
+/// Found assistants, unless the caller wants fewer or more.
+const LIMIT_DEFAULT: u32 = 10;
+/// Found assistants at most.
+const LIMIT_MAX: u32 = 50;
+/// Characters of a description in a list.
+const DESCRIPTION_CHARS_MAX: usize = 300;
+/// Warnings of one assistant in a list.
+const WARNINGS_MAX: usize = 3;
+
+pub(super) fn rows() -> Vec<Tool> {
+    let look = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
+    vec![
+        row::<_, Listed, _, _>("list_assistant", "List assistants", Audience::Everyone, look, list_assistant),
+        row::<_, Found, _, _>("search_assistant", "Find an assistant", Audience::Everyone, look, search_assistant),
+    ]
+}
+
+/// Arguments of `list_assistant`.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct List {
+    /// Which page, from 1. Default 1.
+    page: Option<u32>,
+    /// Assistants on a page, 1 to 100. Default 20.
+    page_size: Option<u32>,
+    /// Only those from here: project, user, dir or database.
+    #[schemars(with = "Option<SourceName>")]
+    source: Option<Source>,
+    /// Only those that have all of these tags.
+    #[serde(default)]
+    tags: Vec<String>,
+    /// This one in full, prompt included, instead of a list.
+    #[schemars(with = "Option<String>")]
+    assistant_id: Option<String>,
+}
+
+/// The names of [`Source`], for the schema.
+#[derive(JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum SourceName {
+    Project,
+    User,
+    Dir,
+    Database,
+}
+
+/// An assistant in a list.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub(crate) struct Item {
+    /// The same as assistant_id.
+    id: String,
+    assistant_id: String,
+    name: String,
+    description: String,
+    /// project, user, dir or database.
+    source: &'static str,
+    /// The tools that it would really have.
+    tools: Vec<String>,
+    /// The model that it would get; null where there is none.
+    model: Option<String>,
+    /// What is wrong with its file, and what it asks for in vain.
+    warnings: Vec<String>,
+}
+
+/// Result of `list_assistant`.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Listed {
+    items: Vec<Item>,
+    total_items: u32,
+    /// The same as total_items.
+    #[serde(rename = "totalItems")]
+    total_items_too: u32,
+    /// Absent on the last page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_page: Option<u32>,
+    /// Files that could not be read.
+    skipped: u32,
+    /// With assistant_id: the prompt of that one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system_prompt: Option<String>,
+    /// With assistant_id: its tags.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tags: Option<Vec<String>>,
+}
+
+/// Arguments of `search_assistant`.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Search {
+    /// The task and its subject, in one or two sentences.
+    query: String,
+    /// At most this many, 1 to 50. Default 10.
+    limit: Option<u32>,
+    /// Only those from here: project, user, dir or database.
+    #[schemars(with = "Option<SourceName>")]
+    source: Option<Source>,
+    /// Only those that have all of these tags.
+    #[serde(default)]
+    tags: Vec<String>,
+}
+
+/// Result of `search_assistant`.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Found {
+    /// Best first.
+    items: Vec<FoundItem>,
+    /// Assistants that share a word with the query.
+    total_matches: u32,
+}
+
+/// An assistant that was found.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+struct FoundItem {
+    #[serde(flatten)]
+    item: Item,
+    /// The share of the query that it matches, rare words counting more: 0 to 1.
+    score: f32,
+    /// The words of the query that it matches.
+    matched_terms: Vec<String>,
+}
+
+/// What the definition would have here.
+pub(crate) fn item(host: &Host, definition: &Definition) -> Item {
+    let granted = grants::grant(definition.tools.as_deref(), host.tool_aliases(), host.tools());
+    let choice = host.models().resolve(&definition.model, None, host.strict_models());
+    let mut warnings: Vec<String> =
+        definition.warnings.iter().take(WARNINGS_MAX).map(|warning| cut(&warning.message, 200)).collect();
+    if !granted.unavailable.is_empty() {
+        warnings.push(cut(&format!("not available here: {}", names(&granted.unavailable)), 300));
+    }
+    let model = match choice {
+        Ok(choice) => {
+            warnings.extend(choice.why.map(|why| cut(&why, 200)));
+            Some(choice.name)
+        }
+        Err(_) => None,
+    };
+    Item {
+        id: definition.id.to_string(),
+        assistant_id: definition.id.to_string(),
+        name: definition.name.clone(),
+        description: cut(&definition.description, DESCRIPTION_CHARS_MAX),
+        source: definition.source.label(),
+        tools: granted.tools,
+        model,
+        warnings,
+    }
+}
+
+fn names(unavailable: &[Unavailable]) -> String {
+    unavailable.iter().map(|one| one.tool.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+fn fits(definition: &Definition, source: Option<Source>, tags: &[String]) -> bool {
+    source.is_none_or(|source| definition.source == source)
+        && tags.iter().all(|tag| definition.tags.iter().any(|own| own.eq_ignore_ascii_case(tag)))
+}
+
+async fn list_assistant(call: Call, params: List) -> Result<Output, ToolError> {
+    let host = &call.host;
+    let registry = host.registry();
+    let skipped = u32::try_from(registry.skipped().len()).unwrap_or(u32::MAX);
+    if let Some(wanted) = &params.assistant_id {
+        let definition = find(host, wanted)?;
+        return Output::new(&Listed {
+            items: vec![item(host, &definition)],
+            total_items: 1,
+            total_items_too: 1,
+            next_page: None,
+            skipped,
+            system_prompt: Some(cut(&definition.system_prompt, host.limits().answer_chars as usize)),
+            tags: Some(definition.tags.clone()),
+        });
+    }
+    let size = params.page_size.unwrap_or(PAGE_SIZE_DEFAULT).clamp(1, PAGE_SIZE_MAX);
+    let page = params.page.unwrap_or(1).max(1);
+    let all: Vec<_> = registry.assistants().iter().filter(|one| fits(one, params.source, &params.tags)).collect();
+    let from = (page as usize - 1).saturating_mul(size as usize);
+    let total = u32::try_from(all.len()).unwrap_or(u32::MAX);
+    let items: Vec<_> = all.iter().skip(from).take(size as usize).map(|one| item(host, one)).collect();
+    let more = all.len() > from.saturating_add(items.len()) && !items.is_empty();
+    Output::new(&Listed {
+        items,
+        total_items: total,
+        total_items_too: total,
+        next_page: more.then_some(page + 1),
+        skipped,
+        system_prompt: None,
+        tags: None,
+    })
+}
+
+async fn search_assistant(call: Call, params: Search) -> Result<Output, ToolError> {
+    if params.query.trim().is_empty() {
+        return Err(ToolError::bad_argument(
+            "`query` is empty",
+            "Describe the task in a sentence, or use list_assistant.",
+        ));
+    }
+    let limit = params.limit.unwrap_or(LIMIT_DEFAULT).clamp(1, LIMIT_MAX) as usize;
+    let filter = Filter { source: params.source, tags: params.tags, ..Filter::default() };
+    let (found, total) = search(&call.host, params.query, filter, limit).await?;
+    let items = found.into_iter().map(|(definition, hit)| FoundItem {
+        item: item(&call.host, &definition),
+        score: round(hit.score),
+        matched_terms: hit.matched_terms,
+    });
+    Output::new(&Found { items: items.collect(), total_matches: u32::try_from(total).unwrap_or(u32::MAX) })
+}
+
+/// A score with three digits behind the point.
+pub(super) fn round(score: f32) -> f32 {
+    (score * 1_000.0).round() / 1_000.0
+}
+
+/// Searches on a thread for such work. Returns what was found, best first, and how many there are in all.
+pub(super) async fn search(
+    host: &Host,
+    text: String,
+    filter: Filter,
+    limit: usize,
+) -> Result<(Vec<(Arc<Definition>, Hit)>, usize), ToolError> {
+    let (registry, index) = (host.registry(), host.search());
+    let task = tokio::task::spawn_blocking(move || {
+        let found = index.search(&text, &filter, limit).map_err(|error| ToolError::internal(&error))?;
+        let with = |hit: Hit| registry.get(&hit.id).map(|definition| (definition.clone(), hit));
+        Ok((found.hits.into_iter().filter_map(with).collect(), found.total))
+    });
+    task.await.map_err(|error| ToolError::internal(&error))?
+}
+
+/// The assistant of this id or exact name, or an error that names the nearest.
+pub(super) fn find(host: &Host, wanted: &str) -> Result<Arc<Definition>, ToolError> {
+    let registry = host.registry();
+    let by_id = wanted.parse::<AssistantId>().ok().and_then(|id| registry.get(&id).cloned());
+    by_id.or_else(|| registry.find_exact(wanted).cloned()).ok_or_else(|| {
+        let near: Vec<String> = registry.nearest(wanted, 3).iter().map(|id| format!("`{id}`")).collect();
+        let hint = match near.as_slice() {
+            [] => "search_assistant finds one by a description of the task.".to_owned(),
+            some => format!("Near to it: {}. search_assistant finds one by a description.", some.join(", ")),
+        };
+        let shown: String = wanted.chars().take(80).collect();
+        ToolError::new("unknown_assistant", format!("no assistant has the id `{shown}`"), &hint)
+    })
+}

@@ -1,0 +1,127 @@
+//! What a tool answers when it has no result: a code, a message that names the thing, and the next valid step.
+
+use std::fmt::Display;
+
+use serde::Serialize;
+
+use crate::message_box;
+use crate::process_table;
+use crate::store::StoreError;
+
+/// An error that the caller can mend, or wait for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[error("{message}")]
+pub struct ToolError {
+    /// What went wrong, stable: `unknown_assistant`, `limit_depth`, …
+    pub code: String,
+    /// The same in words, with the name of the thing.
+    pub message: String,
+    /// What to do next.
+    pub hint: String,
+    /// The same call may succeed later.
+    pub retryable: bool,
+}
+
+impl ToolError {
+    /// An error that the same call will meet again.
+    pub(crate) fn new(code: &str, message: impl Display, hint: &str) -> Self {
+        Self { code: code.to_owned(), message: message.to_string(), hint: hint.to_owned(), retryable: false }
+    }
+
+    pub(crate) fn bad_argument(message: impl Display, hint: &str) -> Self {
+        Self::new("bad_argument", message, hint)
+    }
+
+    /// A limit: it is told by its name in the configuration.
+    pub(crate) fn limit(name: &str, message: impl Display, hint: &str) -> Self {
+        Self { retryable: true, ..Self::new(&format!("limit_{name}"), message, hint) }
+    }
+
+    pub(crate) fn internal(error: &impl Display) -> Self {
+        let hint = "This is a fault of the host, not of the call. Try once more; the host's log tells more.";
+        Self { retryable: true, ..Self::new("internal", format!("the host failed: {error}"), hint) }
+    }
+
+    pub(crate) fn cancelled() -> Self {
+        Self::new("cancelled", "the call was cancelled", "Nothing needs to be done.")
+    }
+
+    pub(crate) fn caller_ended() -> Self {
+        Self::new("process_ended", "the caller has ended and may do nothing more", "Stop working.")
+    }
+
+    pub(crate) fn unknown_process(id: impl Display) -> Self {
+        let hint = "Use the process_id that spawn_assistant gave.";
+        Self::new("unknown_process", format!("no process of yours has the id {id}"), hint)
+    }
+}
+
+impl From<StoreError> for ToolError {
+    fn from(error: StoreError) -> Self {
+        Self::internal(&error)
+    }
+}
+
+impl From<rusqlite::Error> for ToolError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::internal(&error)
+    }
+}
+
+impl From<process_table::Refused> for ToolError {
+    fn from(refused: process_table::Refused) -> Self {
+        use process_table::Refused;
+        match &refused {
+            Refused::CallerEnded => Self::caller_ended(),
+            Refused::Depth { .. } => Self {
+                retryable: false,
+                ..Self::limit("depth", &refused, "Do this part yourself, or leave it to your caller and say so.")
+            },
+            Refused::SpawnsPerTree { .. } => Self {
+                retryable: false,
+                ..Self::limit("spawns_per_tree", &refused, "Go on with the results that you have.")
+            },
+            Refused::Living { .. } => {
+                Self::limit("living_per_session", &refused, "Wait until some have ended, or cancel_assistant some.")
+            }
+            Refused::Queue { .. } => {
+                Self::limit("queue_per_session", &refused, "Wait until some have ended, then spawn again.")
+            }
+            Refused::Store(error) => Self::internal(error),
+        }
+    }
+}
+
+impl From<message_box::Refused> for ToolError {
+    fn from(refused: message_box::Refused) -> Self {
+        use message_box::Refused;
+        match &refused {
+            Refused::CallerEnded => Self::caller_ended(),
+            Refused::UnknownThread(_) => {
+                Self::new("unknown_thread", &refused, "Use the thread_id that spawn_assistant gave.")
+            }
+            Refused::NotPermitted(_) => {
+                Self::new("not_permitted", &refused, "Use the threads of your own processes, your parent and siblings.")
+            }
+            Refused::NoSuchParticipant { .. } => {
+                Self::bad_argument(&refused, "Leave to_assistant_id out to write to the assistant of the thread.")
+            }
+            Refused::Ambiguous { .. } => Self::bad_argument(&refused, "Give to_process_id instead of to_assistant_id."),
+            Refused::Ended(_) => Self::new(
+                "process_ended",
+                &refused,
+                "recv_message reads what it wrote; spawn_assistant starts another.",
+            ),
+            Refused::Empty => Self::bad_argument(&refused, "Write what the receiver is to read."),
+            Refused::TooLong { .. } => Self {
+                retryable: false,
+                ..Self::limit("message_bytes", &refused, "Send the essential part, or several messages.")
+            },
+            Refused::Full { .. } => {
+                Self::limit("queued_messages", &refused, "Wait until the receiver has read some of them.")
+            }
+            Refused::BadCursor(_) => Self::bad_argument(&refused, "Pass back the next_cursor of an earlier answer."),
+            Refused::Store(error) => Self::internal(error),
+        }
+    }
+}

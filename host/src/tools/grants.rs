@@ -1,0 +1,129 @@
+//! Which tools an assistant really has: what its definition asks for, by the names of this host and of other systems.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Tool;
+
+/// Without a `tools` key an assistant has these.
+const DEFAULT_GRANTS: &[&str] = &["read_file", "list_files", "send_message", "recv_message"];
+/// What a name that stands for spawning stands for.
+const SPAWNING: &[&str] =
+    &["search_assistant", "spawn_assistant", "poll_assistant", "recv_message", "cancel_assistant"];
+/// Names of other systems' tools. Compared without case; `[tool_aliases]` of the configuration comes first.
+const ALIASES: &[(&str, &[&str])] = &[
+    ("read", &["read_file"]),
+    ("view", &["read_file"]),
+    ("read_many_files", &["read_file"]),
+    ("notebookread", &["read_file"]),
+    ("glob", &["list_files"]),
+    ("ls", &["list_files"]),
+    ("list", &["list_files"]),
+    ("list_directory", &["list_files"]),
+    ("codebase", &["read_file", "list_files"]),
+    ("task", SPAWNING),
+    ("agent", SPAWNING),
+    ("runsubagent", SPAWNING),
+    ("sendmessage", &["send_message"]),
+    ("*", DEFAULT_GRANTS),
+    ("all", DEFAULT_GRANTS),
+];
+
+/// A tool that a definition asks for and that is not here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, serde::Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub struct Unavailable {
+    /// As the definition names it.
+    pub tool: String,
+    /// Why it is not here, and what would bring it.
+    pub why: String,
+}
+
+/// What an assistant has, and what it lacks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Grants {
+    /// Names of the table, sorted.
+    pub tools: Vec<String>,
+    /// What else the definition asks for.
+    pub unavailable: Vec<Unavailable>,
+}
+
+/// Maps the names that a definition asks for to the table. `None` is a definition without a word about tools.
+#[must_use]
+pub fn grant(asked: Option<&[String]>, aliases: &BTreeMap<String, String>, table: &[Tool]) -> Grants {
+    let mut grants = Grants::default();
+    let Some(asked) = asked else {
+        grants.tools = DEFAULT_GRANTS.iter().map(ToString::to_string).collect();
+        grants.tools.sort();
+        return grants;
+    };
+    for name in asked {
+        match names_of(name, aliases, table) {
+            found if found.is_empty() => grants.unavailable.push(Unavailable {
+                tool: name.clone(),
+                why: "no tool of this host has that name; [tool_aliases] in the configuration maps it to one"
+                    .to_owned(),
+            }),
+            found => grants.tools.extend(found),
+        }
+    }
+    grants.tools.sort();
+    grants.tools.dedup();
+    grants
+}
+
+fn names_of(name: &str, aliases: &BTreeMap<String, String>, table: &[Tool]) -> Vec<String> {
+    // What stands in parentheses restricts the call, as in `Agent(reviewer)`; the name stands before it.
+    let bare = name.split('(').next().unwrap_or(name).trim();
+    let wanted = aliases.get(bare).map_or(bare, String::as_str);
+    if let Some(tool) = table.iter().find(|tool| tool.name == wanted) {
+        return vec![tool.name.to_owned()];
+    }
+    let alias = ALIASES.iter().find(|(alias, _)| alias.eq_ignore_ascii_case(wanted));
+    alias.map(|(_, names)| names.iter().map(ToString::to_string).collect()).unwrap_or_default()
+}
+
+/// What is added to the prompt of an assistant that lacks tools.
+#[must_use]
+pub fn told_in_prompt(unavailable: &[Unavailable]) -> Option<String> {
+    if unavailable.is_empty() {
+        return None;
+    }
+    let names: Vec<&str> = unavailable.iter().map(|one| one.tool.as_str()).collect();
+    Some(format!(
+        "\n\nThese tools, which your instructions may name, are not available in this run: {}. Do not pretend to use \
+         them; say what you could not do.",
+        names.join(", ")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::Limits;
+
+    /// What a definition gets that asks for `asked`.
+    fn check(asked: Option<&[&str]>, tools: &[&str], lacks: &[&str]) {
+        let asked: Option<Vec<String>> = asked.map(|all| all.iter().map(ToString::to_string).collect());
+        let aliases = BTreeMap::from([("Fetch".to_owned(), "read_file".to_owned())]);
+        let got = grant(asked.as_deref(), &aliases, &crate::tools::table(&Limits::default()));
+        let lacking: Vec<&str> = got.unavailable.iter().map(|one| one.tool.as_str()).collect();
+        assert_eq!((got.tools, lacking), (tools.iter().map(ToString::to_string).collect(), lacks.to_vec()));
+    }
+
+    #[test]
+    fn names_of_other_systems_are_understood() {
+        check(None, &["list_files", "read_file", "recv_message", "send_message"], &[]);
+        check(Some(&[]), &[], &[]);
+        check(Some(&["Read", "Grep", "Glob", "LS"]), &["list_files", "read_file"], &["Grep"]);
+        check(Some(&["Fetch", "fetch", "mcp__x__y"]), &["read_file"], &["fetch", "mcp__x__y"]);
+        check(
+            Some(&["Agent(worker, researcher)"]),
+            &["cancel_assistant", "poll_assistant", "recv_message", "search_assistant", "spawn_assistant"],
+            &[],
+        );
+        check(Some(&["send_message"]), &["send_message"], &[]);
+    }
+}

@@ -1,0 +1,65 @@
+//! `send_message` and `recv_message`.
+
+use std::sync::Arc;
+
+use assistant_protocol::types::{RecvMessageParams, RecvMessageResult, SendMessageParams, SendMessageResult};
+use uuid::Uuid;
+
+use super::{Audience, Call, Hints, Output, Tool, ToolError, record, row, wait};
+use crate::caller::Caller;
+use crate::message_box::{self, Received, Wanted};
+use crate::process_table;
+
+pub(super) fn rows() -> Vec<Tool> {
+    let send = Hints { read_only: false, destructive: false, idempotent: false, open_world: false };
+    vec![
+        row::<_, SendMessageResult, _, _>("send_message", "Send a message", Audience::Everyone, send, send_message),
+        row::<_, RecvMessageResult, _, _>("recv_message", "Read messages", Audience::Everyone, send, recv_message),
+    ]
+}
+
+async fn send_message(call: Call, params: SendMessageParams) -> Result<Output, ToolError> {
+    let (caller, limits) = (call.caller, *call.host.limits());
+    let sent = call.host.store().write(move |tx| message_box::send(tx, caller, &params, &limits)).await?;
+    Output::new(&sent)
+}
+
+async fn recv_message(call: Call, params: RecvMessageParams) -> Result<Output, ToolError> {
+    let chars = call.host.limits().answer_chars;
+    let wanted = Arc::new(Wanted::new(&params, chars)?);
+    let bound = wait::bound(&call, params.wait_ms.unwrap_or(0));
+    let thread = params.thread_id;
+    let row = call.host.store().read(move |db| process_table::find_thread(db, thread)).await?;
+    let mut on: Vec<Uuid> = vec![call.caller.into()];
+    on.extend(row.map(|row| Uuid::from(row.id)));
+    // What is waited for is something new: what the caller has read or written is there already.
+    let is_new = params.since.is_some() || params.cursor.is_some() || bound.is_zero();
+    let new = RecvMessageParams { unread_only: params.unread_only || !is_new, ..params };
+    let awaited = Arc::new(Wanted::new(&new, chars)?);
+    let look = || receive(&call, awaited.clone(), false);
+    match wait::until(&call, &on, bound, look).await? {
+        Some(output) => Ok(output),
+        None => receive(&call, wanted.clone(), true).await?.ok_or_else(ToolError::cancelled),
+    }
+}
+
+/// One look: what is there, or none while there is nothing (unless that is an answer too).
+async fn receive(call: &Call, wanted: Arc<Wanted>, empty_too: bool) -> Result<Option<Output>, ToolError> {
+    let caller = call.caller;
+    let recorder = call.recorder.clone();
+    call.host
+        .store()
+        .write(move |tx| {
+            let Received { result, handed_over } = message_box::receive(tx, caller, &wanted)?;
+            if result.messages.is_empty() && !empty_too {
+                return Ok(None);
+            }
+            let mut output = Output::new(&result)?;
+            if let (true, Caller::Process(_), Some(recorder)) = (handed_over, caller, recorder) {
+                recorder.finish(tx, &record::as_result(output.value.clone(), false))?;
+                output.recorded = true;
+            }
+            Ok::<_, ToolError>(Some(output))
+        })
+        .await
+}

@@ -1,0 +1,222 @@
+//! `poll_assistant` and `cancel_assistant`.
+
+use assistant_protocol::ids::{ProcessId, ThreadId};
+use assistant_protocol::types::Usage;
+use rusqlite::Connection;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::{Audience, Call, Hints, Output, Tool, ToolError, row, wait};
+use crate::caller::Caller;
+use crate::message_box::{self, Summary};
+use crate::process_table::{self, Cause, Process, Reason, Status};
+
+/// When to look again at a process that has news seldom.
+const NEXT_POLL_MS: u64 = 5_000;
+
+pub(super) fn rows() -> Vec<Tool> {
+    let look = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
+    let end = Hints { read_only: false, destructive: true, idempotent: true, open_world: false };
+    vec![
+        row::<_, Polled, _, _>("poll_assistant", "Look at a process", Audience::Everyone, look, poll_assistant),
+        row::<_, Cancelled, _, _>("cancel_assistant", "End a process", Audience::Everyone, end, cancel_assistant),
+    ]
+}
+
+/// Arguments of `poll_assistant`.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Poll {
+    /// The process, as spawn_assistant gave it.
+    process_id: ProcessId,
+    /// Count messages too. Default true.
+    #[serde(default = "yes")]
+    include_summary: bool,
+    /// Wait up to this many milliseconds for a change. Default 0: answer at once.
+    #[serde(default)]
+    wait_ms: u64,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// A process, as its caller sees it.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub(crate) struct Seen {
+    process_id: ProcessId,
+    assistant_id: String,
+    thread_id: ThreadId,
+    /// The label that spawn_assistant was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    parent_process_id: Option<ProcessId>,
+    status: Status,
+    /// It has ended.
+    done: bool,
+    /// Why a failed one failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<Reason>,
+    /// Why a cancelled one was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cause: Option<Cause>,
+    /// The same in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    /// A cancel is under way.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    cancel_requested: bool,
+    model: String,
+    /// When it was spawned (Unix milliseconds).
+    created_at: i64,
+    /// When its runner was launched, else when it was spawned.
+    started_at: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    finished_at: Option<i64>,
+    /// How its runner exited; negative is a signal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_code: Option<i32>,
+    /// What it used itself.
+    usage: UsageSeen,
+}
+
+/// What a process used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub(crate) struct UsageSeen {
+    model_calls: u32,
+    tool_calls: u32,
+    input_tokens: u64,
+    output_tokens: u64,
+}
+
+impl From<&Process> for Seen {
+    fn from(row: &Process) -> Self {
+        Self {
+            process_id: row.id,
+            assistant_id: row.assistant_id.clone(),
+            thread_id: row.thread,
+            name: row.label.clone(),
+            parent_process_id: row.parent,
+            status: row.status,
+            done: row.status.is_end(),
+            reason: row.reason,
+            cause: if row.status.is_end() { row.cause } else { None },
+            error: row.error.clone(),
+            cancel_requested: row.marked && !row.status.is_end(),
+            model: row.model.clone(),
+            created_at: row.created_at,
+            started_at: row.started_at.unwrap_or(row.created_at),
+            finished_at: row.finished_at,
+            exit_code: row.exit_code,
+            usage: row.into(),
+        }
+    }
+}
+
+impl From<&Process> for UsageSeen {
+    fn from(row: &Process) -> Self {
+        let Usage { input_tokens, output_tokens, .. } = row.usage;
+        Self {
+            model_calls: row.turns,
+            tool_calls: row.tool_calls,
+            input_tokens: input_tokens.unwrap_or(0),
+            output_tokens: output_tokens.unwrap_or(0),
+        }
+    }
+}
+
+/// Result of `poll_assistant`.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+struct Polled {
+    process: Seen,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message_summary: Option<Summary>,
+    /// When another look makes sense; absent once it is done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_poll_ms: Option<u64>,
+}
+
+async fn poll_assistant(call: Call, params: Poll) -> Result<Output, ToolError> {
+    let (caller, process, summary) = (call.caller, params.process_id, params.include_summary);
+    let look = || async { call.host.store().read(move |db| see(db, caller, process, summary)).await };
+    let first = look().await?;
+    let bound = wait::bound(&call, params.wait_ms);
+    if first.process.done || bound.is_zero() {
+        return Output::new(&first);
+    }
+    let on: [Uuid; 2] = [process.into(), caller.into()];
+    let changed = || async {
+        let now = look().await?;
+        let same = now.process.status == first.process.status && now.message_summary == first.message_summary;
+        Ok((!same).then_some(now))
+    };
+    match wait::until(&call, &on, bound, changed).await? {
+        Some(now) => Output::new(&now),
+        None => Output::new(&look().await?),
+    }
+}
+
+fn see(db: &Connection, caller: Caller, process: ProcessId, summary: bool) -> Result<Polled, ToolError> {
+    let row = mine(db, caller, process)?;
+    let message_summary = if summary { Some(message_box::summary(db, caller, row.thread)?) } else { None };
+    let next_poll_ms = (!row.status.is_end()).then_some(NEXT_POLL_MS);
+    Ok(Polled { process: Seen::from(&row), message_summary, next_poll_ms })
+}
+
+/// The row of a process that the caller may see and steer: its own descendants, and for a session all of its
+/// principal's.
+pub(super) fn mine(db: &Connection, caller: Caller, process: ProcessId) -> Result<Process, ToolError> {
+    let row = process_table::find(db, process)?.ok_or_else(|| ToolError::unknown_process(process))?;
+    let is_mine = match caller {
+        Caller::Session(id) => message_box::same_principal(db, id, &row)?,
+        Caller::Process(me) => {
+            let mut above = row.parent;
+            while let Some(parent) = above
+                && parent != me
+            {
+                above = process_table::get(db, parent)?.parent;
+            }
+            above.is_some()
+        }
+    };
+    if is_mine { Ok(row) } else { Err(ToolError::unknown_process(process)) }
+}
+
+/// Arguments of `cancel_assistant`.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Cancel {
+    /// The process, as spawn_assistant gave it.
+    process_id: ProcessId,
+    /// Why, for the log.
+    reason: Option<String>,
+}
+
+/// Result of `cancel_assistant`.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Cancelled {
+    /// The processes that this call ends: the one that was named and all below it that had not ended.
+    cancelled: Vec<ProcessId>,
+}
+
+async fn cancel_assistant(call: Call, params: Cancel) -> Result<Output, ToolError> {
+    let caller = call.caller;
+    let cancelled = call
+        .host
+        .store()
+        .write(move |tx| {
+            if !process_table::may_act(tx.db, caller)? {
+                return Err(ToolError::caller_ended());
+            }
+            mine(tx.db, caller, params.process_id)?;
+            let marked = process_table::cancel(tx, params.process_id, Cause::Requested)?;
+            if let (Some(reason), false) = (&params.reason, marked.is_empty()) {
+                let told = serde_json::json!({ "cancel_reason": reason.chars().take(1_000).collect::<String>() });
+                crate::events::record(tx, params.process_id, crate::events::Kind::Status, &told)?;
+            }
+            Ok(marked)
+        })
+        .await?;
+    Output::new(&Cancelled { cancelled })
+}

@@ -1,0 +1,84 @@
+//! Waiting for something in the tables: look, and look again at each piece of news, until there is something or the
+//! time is up. A process that waits is `waiting` and holds no slot.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::{Call, ToolError};
+use crate::caller::Caller;
+use crate::host::Host;
+use crate::process_table;
+use crate::store::StoreError;
+
+/// How long a call may wait: what the caller asks for, but for an MCP client at most what clients bear.
+pub(super) fn bound(call: &Call, wait_ms: u64) -> Duration {
+    let limits = call.host.limits();
+    let most = match call.caller {
+        Caller::Session(_) => limits.client_wait_ms,
+        Caller::Process(_) => limits.wall_ms,
+    };
+    Duration::from_millis(wait_ms.min(most))
+}
+
+/// Calls `look` until it gives something, at most for `wait`. News of any of `on` is a reason to look again.
+///
+/// # Errors
+/// What `look` says.
+pub(super) async fn until<T, F, Fut>(call: &Call, on: &[Uuid], wait: Duration, look: F) -> Result<Option<T>, ToolError>
+where
+    F: Fn() -> Fut,
+    Fut: Future<Output = Result<Option<T>, ToolError>>,
+{
+    let deadline = Instant::now() + wait;
+    let mut waiters: Vec<_> = on.iter().map(|id| call.host.store().waiter(*id)).collect();
+    if let Some(found) = look().await? {
+        return Ok(Some(found));
+    }
+    if wait.is_zero() {
+        return Ok(None);
+    }
+    let waiting = Waiting::begin(call).await?;
+    let found = loop {
+        let news = waiters.iter_mut().map(|waiter| Box::pin(waiter.news()));
+        tokio::select! {
+            _ = futures::future::select_all(news) => {}
+            () = tokio::time::sleep_until(deadline) => break look().await?,
+        }
+        if let Some(found) = look().await? {
+            break Some(found);
+        }
+    };
+    waiting.end().await?;
+    Ok(found)
+}
+
+/// A blocking wait of a process in flight. Dropped, it ends too.
+struct Waiting(Option<(Host, assistant_protocol::ids::ProcessId)>);
+
+impl Waiting {
+    async fn begin(call: &Call) -> Result<Self, StoreError> {
+        let Caller::Process(process) = call.caller else { return Ok(Self(None)) };
+        call.host.store().write(move |tx| process_table::wait_begins(tx, process)).await?;
+        Ok(Self(Some((call.host.clone(), process))))
+    }
+
+    async fn end(mut self) -> Result<(), StoreError> {
+        let Some((host, process)) = self.0.take() else { return Ok(()) };
+        host.store().write(move |tx| process_table::wait_ends(tx, process)).await
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some((host, process)) = self.0.take() {
+            tokio::spawn(async move {
+                let ended = host.store().write_later(move |tx| process_table::wait_ends(tx, process)).await;
+                if let Err(error) = ended {
+                    tracing::debug!(%error, %process, "a wait was given up while the store closed");
+                }
+            });
+        }
+    }
+}

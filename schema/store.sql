@@ -1,0 +1,164 @@
+-- The store of one host. Times are Unix milliseconds. Ids are text: an assistant's is its slug, all others are UUIDs.
+
+-- The registry: files are mirrored here by hash, rows of source 'database' are made by an app.
+CREATE TABLE assistants (
+  id TEXT PRIMARY KEY,
+  name TEXT NOT NULL,
+  description TEXT,
+  system_prompt TEXT NOT NULL,
+  mcp_config TEXT NOT NULL,
+  allowed_builtin_service_aliases TEXT,
+  tags TEXT NOT NULL,
+  source TEXT NOT NULL,
+  path TEXT,
+  content_hash TEXT NOT NULL,
+  definition TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  deleted_at INTEGER
+) STRICT;
+
+-- The definition that a process started with, by the hash of its content.
+CREATE TABLE snapshots (
+  hash TEXT PRIMARY KEY,
+  definition TEXT NOT NULL
+) STRICT;
+
+-- One row a connection of a principal.
+CREATE TABLE sessions (
+  session_id TEXT PRIMARY KEY,
+  principal TEXT NOT NULL,
+  caller_name TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  ended_at INTEGER,
+  end_cause TEXT
+) STRICT;
+
+-- One row a run of an assistant. seq is the order in which they were spawned.
+CREATE TABLE assistant_processes (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  process_id TEXT NOT NULL UNIQUE,
+  assistant_id TEXT NOT NULL,
+  snapshot TEXT NOT NULL REFERENCES snapshots(hash),
+  parent_process_id TEXT REFERENCES assistant_processes(process_id),
+  parent_assistant_id TEXT NOT NULL,
+  root_process_id TEXT NOT NULL,
+  session_id TEXT NOT NULL REFERENCES sessions(session_id),
+  thread_id TEXT NOT NULL UNIQUE,
+  depth INTEGER NOT NULL,
+  detached INTEGER NOT NULL DEFAULT 0,
+  label TEXT,
+  status TEXT NOT NULL,
+  reason TEXT,
+  cause TEXT,
+  error TEXT,
+  cancel_requested_at INTEGER,
+  query TEXT NOT NULL,
+  context TEXT,
+  inputs TEXT,
+  output_schema TEXT,
+  working_dir TEXT,
+  tools TEXT NOT NULL,
+  unavailable_tools TEXT NOT NULL,
+  model_requested TEXT,
+  model TEXT NOT NULL,
+  limits TEXT NOT NULL,
+  resumed_from TEXT REFERENCES assistant_processes(process_id),
+  waits INTEGER NOT NULL DEFAULT 0,
+  conversation_length INTEGER NOT NULL DEFAULT 0,
+  turns INTEGER NOT NULL DEFAULT 0,
+  tool_calls INTEGER NOT NULL DEFAULT 0,
+  input_tokens INTEGER NOT NULL DEFAULT 0,
+  output_tokens INTEGER NOT NULL DEFAULT 0,
+  cache_read_tokens INTEGER NOT NULL DEFAULT 0,
+  cache_write_tokens INTEGER NOT NULL DEFAULT 0,
+  reasoning_tokens INTEGER NOT NULL DEFAULT 0,
+  usage_unknown INTEGER NOT NULL DEFAULT 0,
+  result TEXT,
+  structured TEXT,
+  created_at INTEGER NOT NULL,
+  started_at INTEGER,
+  finished_at INTEGER,
+  exit_code INTEGER
+) STRICT;
+CREATE INDEX processes_living ON assistant_processes (session_id, status)
+  WHERE status IN ('queued', 'starting', 'running', 'waiting');
+CREATE INDEX processes_parent ON assistant_processes (parent_process_id);
+CREATE INDEX processes_root ON assistant_processes (root_process_id);
+CREATE INDEX processes_session ON assistant_processes (session_id);
+
+-- The message box. A null process is the session. seq is the order in which they were sent.
+CREATE TABLE assistant_messages (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  thread_id TEXT NOT NULL,
+  session_id TEXT NOT NULL REFERENCES sessions(session_id),
+  kind TEXT NOT NULL,
+  from_assistant_id TEXT NOT NULL,
+  to_assistant_id TEXT NOT NULL,
+  from_process_id TEXT REFERENCES assistant_processes(process_id),
+  to_process_id TEXT REFERENCES assistant_processes(process_id),
+  content TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  delivered_at INTEGER,
+  read_at INTEGER
+) STRICT;
+CREATE INDEX messages_thread ON assistant_messages (thread_id, created_at);
+CREATE INDEX messages_unread ON assistant_messages (thread_id, to_process_id) WHERE read_at IS NULL;
+CREATE INDEX messages_queued ON assistant_messages (to_process_id, seq) WHERE delivered_at IS NULL;
+
+-- What processes ask their parents: PENDING, ANSWERED, RETRIEVED or EXPIRED.
+CREATE TABLE questions (
+  message_id TEXT PRIMARY KEY REFERENCES assistant_messages(id),
+  process_id TEXT NOT NULL REFERENCES assistant_processes(process_id),
+  to_process_id TEXT REFERENCES assistant_processes(process_id),
+  state TEXT NOT NULL,
+  asked_at INTEGER NOT NULL,
+  answer_by_at INTEGER NOT NULL,
+  answer_message_id TEXT REFERENCES assistant_messages(id),
+  answered_at INTEGER,
+  retrieved_at INTEGER
+) STRICT;
+CREATE INDEX questions_process ON questions (process_id, state);
+
+-- The record of a conversation: each message once. Where a runner rewrites its conversation, the last row of a
+-- position counts, up to the process's conversation_length.
+CREATE TABLE conversations (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  process_id TEXT NOT NULL REFERENCES assistant_processes(process_id),
+  position INTEGER NOT NULL,
+  message TEXT NOT NULL,
+  message_id TEXT REFERENCES assistant_messages(id)
+) STRICT;
+CREATE INDEX conversations_position ON conversations (process_id, position, seq);
+
+-- A tool call of a process, so that a repeated one is answered and not done again.
+CREATE TABLE tool_calls (
+  process_id TEXT NOT NULL REFERENCES assistant_processes(process_id),
+  call_id TEXT NOT NULL,
+  tool TEXT NOT NULL,
+  result TEXT,
+  started_at INTEGER NOT NULL,
+  finished_at INTEGER,
+  PRIMARY KEY (process_id, call_id)
+) STRICT, WITHOUT ROWID;
+
+-- The log of each process, in order.
+CREATE TABLE events (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  process_id TEXT NOT NULL REFERENCES assistant_processes(process_id),
+  at INTEGER NOT NULL,
+  kind TEXT NOT NULL,
+  data TEXT NOT NULL
+) STRICT;
+CREATE INDEX events_process ON events (process_id, seq);
+
+-- What a repeated call is answered with.
+CREATE TABLE idempotency_keys (
+  principal TEXT NOT NULL,
+  tool TEXT NOT NULL,
+  idempotency_key TEXT NOT NULL,
+  answer TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  PRIMARY KEY (principal, tool, idempotency_key)
+) STRICT, WITHOUT ROWID;
