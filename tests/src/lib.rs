@@ -1,1 +1,4 @@
-//! Tests.
+//! What the tests of Assistant Host stand on: programs and servers that behave like the real ones, and like broken ones.
+
+pub mod bed;
+pub mod model_server;

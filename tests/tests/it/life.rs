@@ -1,0 +1,146 @@
+//! Whatever a runner does, its process ends in one told way, and the host goes on.
+
+use conformance::bed::{Bed, assistant, script};
+use serde_json::{Value, json};
+
+use crate::{FAKE_RUNNER, RUNNER};
+
+/// A bed whose runner plays a transcript.
+fn bed(transcript: &str) -> Bed {
+    let file = format!("{}/transcripts/{transcript}.jsonl", env!("CARGO_MANIFEST_DIR"));
+    let mut bed = Bed::new(
+        FAKE_RUNNER,
+        &[("x.md", &assistant("x", "send_message, recv_message"))],
+        &script(&[("x", json!([{ "text": "hi" }]))]),
+    );
+    bed.runner.args = vec![file.into()];
+    bed.limits.launch_ms = 2_000;
+    bed.limits.grace_ms = 300;
+    bed.limits.shutdown_ms = 500;
+    bed
+}
+
+/// Runs a transcript and compares `status`, `reason` and a part of what is told.
+async fn check(transcript: &str, status: &str, reason: &str, told: &str) {
+    let bed = bed(transcript);
+    let client = bed.open().await;
+    let spawned = client.spawn("x", "go").await;
+    let ended = client.end(&spawned).await;
+    let mail = client.mail(&spawned).await;
+    let got = (ended["status"].clone(), ended["reason"].as_str().unwrap_or_default().to_owned());
+    assert_eq!(got, (json!(status), reason.to_owned()), "{transcript}: {ended}");
+    assert!(mail.last().is_some_and(|last| last.contains(told)), "{transcript}: {mail:?} lacks `{told}`");
+    assert_eq!(mail.iter().filter(|one| one.contains(told)).count(), 1, "{transcript}: told once");
+    client.host.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_runner_ends_in_one_told_way() {
+    tokio::join!(
+        check("answers", "finished", "", "done by hand"),
+        check("some-junk", "finished", "", "fine all the same"),
+        check("exits-at-once", "failed", "launch_failed", "exited with 3 before its run ended; it said: no luck today"),
+        check("exits-in-run", "failed", "runner_exited", "exited with 7"),
+        check("deaf", "failed", "launch_failed", "did not answer `initialize` within 2000 ms"),
+        check("garbage", "failed", "protocol_noise", "lines that are no messages; the first: warning: unused variable"),
+        check("other-version", "failed", "launch_failed", "speaks version 9"),
+        check("refuses", "failed", "launch_failed", "not today"),
+        check("empty", "failed", "empty_result", "without a word"),
+        check("half-line", "failed", "runner_exited", "exited with 0"),
+        check("wrong-result", "failed", "protocol_error", "the result of `run` does not fit"),
+        check("fails", "failed", "protocol_error", "I lost my head"),
+        check("cancelled-unasked", "failed", "protocol_error", "nobody had asked"),
+        check("huge-line", "failed", "protocol_error", "a line of more than"),
+        check("mischief", "finished", "", "on_aggregate_service_context"),
+        check("repeats-call", "finished", "", "sent"),
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeated_tool_call_is_done_once() {
+    let bed = bed("repeats-call");
+    let client = bed.open().await;
+    let spawned = client.spawn("x", "go").await;
+    client.end(&spawned).await;
+    assert_eq!(client.mail(&spawned).await, ["once", "sent"]);
+    client.host.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_never_takes_its_mail_in_fails() {
+    let bed = bed("lazy");
+    let client = bed.open().await;
+    let spawned = client.spawn("x", "go").await;
+    client.until(&spawned, "waiting").await;
+    client.call("send_message", json!({ "thread_id": spawned["thread_id"], "message": "hello" })).await;
+    let ended = client.end(&spawned).await;
+    assert_eq!((&ended["status"], &ended["reason"]), (&json!("failed"), &json!("protocol_error")), "{ended}");
+    client.host.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_missing_runner_is_told() {
+    let mut bed = bed("answers");
+    bed.runner.program = "/nowhere/runner".into();
+    let client = bed.open().await;
+    let spawned = client.spawn("x", "go").await;
+    let ended = client.end(&spawned).await;
+    assert_eq!(ended["reason"], "launch_failed");
+    assert!(ended["error"].as_str().is_some_and(|text| text.contains("/nowhere/runner")), "{ended}");
+    client.host.close().await;
+}
+
+/// Cancels a process that plays a transcript, and compares how it ended.
+async fn cancelled(bed: Bed, want: &str) -> Value {
+    let client = bed.open().await;
+    let spawned = client.spawn("x", "go").await;
+    client.until(&spawned, "running").await;
+    let answer =
+        client.call("cancel_assistant", json!({ "process_id": spawned["process_id"], "reason": "enough" })).await;
+    assert_eq!(answer["cancelled"], json!([spawned["process_id"]]));
+    let ended = client.end(&spawned).await;
+    assert_eq!((&ended["status"], &ended["cause"]), (&json!("cancelled"), &json!(want)), "{ended}");
+    let again = client.call("cancel_assistant", json!({ "process_id": spawned["process_id"] })).await;
+    assert_eq!(again["cancelled"], json!([]));
+    client.host.close().await;
+    client.host.process(spawned["process_id"].as_str().expect("an id").parse().expect("an id")).await.ok();
+    ended
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_runner_that_ignores_cancel_is_killed() {
+    cancelled(bed("ignores-cancel"), "requested").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hanging_model_is_cancelled() {
+    let bed = Bed::new(RUNNER, &[("x.md", &assistant("x", ""))], &script(&[("x", json!([{ "hang": true }]))]));
+    cancelled(bed, "requested").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_wall_limit_ends_a_run() {
+    let mut bed = Bed::new(RUNNER, &[("x.md", &assistant("x", ""))], &script(&[("x", json!([{ "hang": true }]))]));
+    bed.limits.wall_ms = 300;
+    let client = bed.open().await;
+    let spawned = client.spawn("x", "go").await;
+    let ended = client.end(&spawned).await;
+    assert_eq!((&ended["status"], &ended["reason"]), (&json!("failed"), &json!("timed_out")), "{ended}");
+    assert!(ended["error"].as_str().is_some_and(|text| text.contains("wall_ms")), "{ended}");
+    client.host.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn turns_are_counted_by_the_host() {
+    let again = json!([{ "text": "more", "tool_calls": [{ "tool_name": "list_files", "arguments": {} }] }]);
+    let steps: Vec<Value> = std::iter::repeat_n(again[0].clone(), 9).collect();
+    let mut bed = Bed::new(RUNNER, &[("x.md", &assistant("x", "list_files"))], &script(&[("x", json!(steps))]));
+    bed.limits.turns = 3;
+    let client = bed.open().await;
+    let spawned = client.spawn("x", "go").await;
+    let ended = client.end(&spawned).await;
+    assert_eq!((&ended["reason"], &ended["usage"]["model_calls"]), (&json!("budget_exceeded"), &json!(3)), "{ended}");
+    let mail = client.mail(&spawned).await;
+    assert!(mail[0].contains("limit turns") && mail[0].contains("more"), "{mail:?}");
+    client.host.close().await;
+}

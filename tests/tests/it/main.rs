@@ -1,0 +1,17 @@
+//! The tests that need more than one crate: real processes, a real store, real clients.
+
+mod bad_input;
+mod crash;
+mod interop;
+mod life;
+mod mail;
+mod mcp;
+mod models;
+mod schemas;
+mod spawn;
+mod tidy;
+
+/// The programs under test.
+const HOST: &str = env!("CARGO_BIN_EXE_host-under-test");
+const RUNNER: &str = env!("CARGO_BIN_EXE_runner-under-test");
+const FAKE_RUNNER: &str = env!("CARGO_BIN_EXE_fake-runner");

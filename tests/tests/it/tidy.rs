@@ -1,0 +1,101 @@
+//! The rules of the house that a look at the sources can check.
+
+use std::path::{Path, PathBuf};
+
+/// Lines of a file; tables may be longer.
+const LINES_MAX: usize = 400;
+/// Files that are one table.
+const TABLES: &[&str] = &["protocol/src/types.rs"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("the workspace")
+}
+
+/// Every Rust file with its path from the root of the workspace and its text.
+fn sources() -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut todo: Vec<PathBuf> = ["host", "runner", "protocol", "tests"].iter().map(|name| root().join(name)).collect();
+    while let Some(folder) = todo.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+            let path = entry.path();
+            if path.is_dir() && !path.ends_with("node_modules") && !path.ends_with("target") {
+                todo.push(path);
+            } else if path.extension().is_some_and(|ending| ending == "rs") {
+                let name = path.strip_prefix(root()).expect("below").to_string_lossy().replace('\\', "/");
+                found.push((name, std::fs::read_to_string(&path).expect("a text")));
+            }
+        }
+    }
+    assert!(found.len() > 50, "the sources are found");
+    found
+}
+
+/// Lines that contain `what`, in files whose names `outside` does not take.
+fn check(what: &str, outside: impl Fn(&str) -> bool) {
+    let mut found = Vec::new();
+    for (name, text) in sources() {
+        if name.ends_with("it/tidy.rs") || outside(&name) {
+            continue;
+        }
+        let hits =
+            text.lines().zip(1..).filter(|(line, _)| line.contains(what) && !line.trim_start().starts_with("//"));
+        found.extend(hits.map(|(line, number)| format!("{name}:{number}: {}", line.trim())));
+    }
+    assert!(found.is_empty(), "`{what}` has no place here:\n{}", found.join("\n"));
+}
+
+fn in_tests(name: &str) -> bool {
+    name.starts_with("tests/") || name.contains("/tests") || name.ends_with("testing.rs")
+}
+
+#[test]
+fn each_package_has_one_room() {
+    let memory =
+        ["store", "process_table", "message_box", "conversation", "events", "names", "registry/mirror", "tools/"];
+    check("rusqlite::", |name| {
+        in_tests(name) || memory.iter().any(|room| name.starts_with(&format!("host/src/{room}")))
+    });
+    check("tantivy::", |name| in_tests(name) || name.starts_with("host/src/search"));
+    check("rmcp::", |name| in_tests(name) || name == "host/src/mcp.rs" || name == "host/src/cli/serve.rs");
+    check("jsonrpsee", |name| in_tests(name) || name.starts_with("protocol/"));
+    check("clap::", |name| name.starts_with("host/src/cli"));
+    check("genai::", |name| in_tests(name) || name.starts_with("host/src/model/network"));
+    check("process_wrap::", |name| name == "host/src/launcher.rs" || name.starts_with("host/src/session"));
+}
+
+#[test]
+fn only_the_process_table_changes_a_status() {
+    check("SET status", |name| name.starts_with("host/src/process_table"));
+    check("launcher::launch(", |name| name == "host/src/session.rs");
+}
+
+#[test]
+fn nothing_is_left_for_later() {
+    for what in ["todo!(", "unimplemented!(", "dbg!(", "#[ignore", "unsafe {", "#[allow("] {
+        check(what, |_| false);
+    }
+    check("pre_exec", |_| false);
+    check("thread::sleep", |_| false);
+}
+
+#[test]
+fn the_library_prints_nothing_and_hears_no_signal() {
+    check("tokio::signal", |name| name == "host/src/cli/serve.rs");
+    check("tracing_subscriber", |name| in_tests(name) || name == "host/src/cli.rs");
+    check("std::env::var", |name| {
+        in_tests(name)
+            || name.starts_with("host/src/cli")
+            || name == "host/src/launcher.rs"
+            || name.ends_with("build.rs")
+    });
+}
+
+#[test]
+fn files_hold_one_noun() {
+    let long: Vec<String> = sources()
+        .iter()
+        .filter(|(name, text)| text.lines().count() > LINES_MAX && !TABLES.contains(&name.as_str()))
+        .map(|(name, text)| format!("{name}: {}", text.lines().count()))
+        .collect();
+    assert!(long.is_empty(), "longer than {LINES_MAX} lines:\n{}", long.join("\n"));
+}
