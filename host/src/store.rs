@@ -228,3 +228,6 @@ fn flags(write: bool) -> OpenFlags {
     };
     access | OpenFlags::SQLITE_OPEN_NO_MUTEX
 }
+
+#[cfg(test)]
+mod tests;
