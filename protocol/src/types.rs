@@ -477,6 +477,9 @@ pub struct RecvMessageResult {
     /// Where to go on, if there is more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
+    /// The wait that was asked for is longer than a call may be: it was this long (milliseconds).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_clamped_to_ms: Option<u64>,
 }
 
 fn null_is_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>

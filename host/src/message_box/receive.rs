@@ -110,7 +110,13 @@ pub fn receive(tx: &Tx<'_>, caller: Caller, wanted: &Wanted) -> Result<Received,
     let total_fetched = u32::try_from(mail.len()).unwrap_or(u32::MAX);
     let summary = RecvSummary { total_fetched, marked_as_read: marked };
     Ok(Received {
-        result: RecvMessageResult { thread_id: wanted.thread, messages: mail, summary, next_cursor },
+        result: RecvMessageResult {
+            thread_id: wanted.thread,
+            messages: mail,
+            summary,
+            next_cursor,
+            wait_clamped_to_ms: None,
+        },
         handed_over,
     })
 }

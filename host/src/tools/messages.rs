@@ -33,18 +33,24 @@ async fn recv_message(call: Call, params: RecvMessageParams) -> Result<Output, T
     let mut on: Vec<Uuid> = vec![call.caller.into()];
     on.extend(row.map(|row| Uuid::from(row.id)));
     // What is waited for is something new: what the caller has read or written is there already.
-    let is_new = params.since.is_some() || params.cursor.is_some() || bound.is_zero();
+    let is_new = params.since.is_some() || params.cursor.is_some() || bound.wait.is_zero();
     let new = RecvMessageParams { unread_only: params.unread_only || !is_new, ..params };
     let awaited = Arc::new(Wanted::new(&new, chars)?);
-    let look = || receive(&call, awaited.clone(), false);
-    match wait::until(&call, &on, bound, look).await? {
+    let clamped = bound.clamped_to_ms;
+    let look = || receive(&call, awaited.clone(), false, clamped);
+    match wait::until(&call, &on, bound.wait, look).await? {
         Some(output) => Ok(output),
-        None => receive(&call, wanted.clone(), true).await?.ok_or_else(ToolError::cancelled),
+        None => receive(&call, wanted.clone(), true, clamped).await?.ok_or_else(ToolError::cancelled),
     }
 }
 
 /// One look: what is there, or none while there is nothing (unless that is an answer too).
-async fn receive(call: &Call, wanted: Arc<Wanted>, empty_too: bool) -> Result<Option<Output>, ToolError> {
+async fn receive(
+    call: &Call,
+    wanted: Arc<Wanted>,
+    empty_too: bool,
+    wait_clamped_to_ms: Option<u64>,
+) -> Result<Option<Output>, ToolError> {
     let caller = call.caller;
     let recorder = call.recorder.clone();
     call.host
@@ -54,7 +60,7 @@ async fn receive(call: &Call, wanted: Arc<Wanted>, empty_too: bool) -> Result<Op
             if result.messages.is_empty() && !empty_too {
                 return Ok(None);
             }
-            let mut output = Output::new(&result)?;
+            let mut output = Output::new(&RecvMessageResult { wait_clamped_to_ms, ..result })?;
             if let (true, Caller::Process(_), Some(recorder)) = (handed_over, caller, recorder) {
                 recorder.finish(tx, &record::as_result(output.value.clone(), false))?;
                 output.recorded = true;

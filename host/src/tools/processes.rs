@@ -136,14 +136,20 @@ struct Polled {
     /// When another look makes sense; absent once it is done.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_poll_ms: Option<u64>,
+    /// The wait that was asked for is longer than a call may be: it was this long (milliseconds).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wait_clamped_to_ms: Option<u64>,
 }
 
 async fn poll_assistant(call: Call, params: Poll) -> Result<Output, ToolError> {
     let (caller, process, summary) = (call.caller, params.process_id, params.include_summary);
-    let look = || async { call.host.store().read(move |db| see(db, caller, process, summary)).await };
-    let first = look().await?;
     let bound = wait::bound(&call, params.wait_ms);
-    if first.process.done || bound.is_zero() {
+    let look = || async {
+        let seen = call.host.store().read(move |db| see(db, caller, process, summary)).await?;
+        Ok::<_, ToolError>(Polled { wait_clamped_to_ms: bound.clamped_to_ms, ..seen })
+    };
+    let first = look().await?;
+    if first.process.done || bound.wait.is_zero() {
         return Output::new(&first);
     }
     let on: [Uuid; 2] = [process.into(), caller.into()];
@@ -152,7 +158,7 @@ async fn poll_assistant(call: Call, params: Poll) -> Result<Output, ToolError> {
         let same = now.process.status == first.process.status && now.message_summary == first.message_summary;
         Ok((!same).then_some(now))
     };
-    match wait::until(&call, &on, bound, changed).await? {
+    match wait::until(&call, &on, bound.wait, changed).await? {
         Some(now) => Output::new(&now),
         None => Output::new(&look().await?),
     }
@@ -162,7 +168,7 @@ fn see(db: &Connection, caller: Caller, process: ProcessId, summary: bool) -> Re
     let row = mine(db, caller, process)?;
     let message_summary = if summary { Some(message_box::summary(db, caller, row.thread)?) } else { None };
     let next_poll_ms = (!row.status.is_end()).then_some(NEXT_POLL_MS);
-    Ok(Polled { process: Seen::from(&row), message_summary, next_poll_ms })
+    Ok(Polled { process: Seen::from(&row), message_summary, next_poll_ms, wait_clamped_to_ms: None })
 }
 
 /// The row of a process that the caller may see and steer: its own descendants, and for a session all of its

@@ -94,6 +94,9 @@ struct Spawned {
     /// The end, where the call waited for it and it came.
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<Ended>,
+    /// The wait that was asked for is longer than a call may be: it was this long (milliseconds).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wait_clamped_to_ms: Option<u64>,
 }
 
 /// How an assistant was found.
@@ -187,6 +190,7 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
         unavailable_tools: granted.unavailable,
         capacity: spawned.capacity,
         result: None,
+        wait_clamped_to_ms: params.wait_ms.and_then(|wait_ms| wait::bound(&call, wait_ms).clamped_to_ms),
     };
     let wait_ms = params.wait_ms.unwrap_or(if params.run_mode == RunMode::Sync { u64::MAX } else { 0 });
     wait_for(&call, told, wait_ms).await
@@ -322,7 +326,7 @@ async fn wait_for(call: &Call, told: Spawned, wait_ms: u64) -> Result<Output, To
         let row = call.host.store().read(move |db| process_table::get(db, process)).await?;
         if row.status.is_end() { hand_over(call, &told).await.map(Some) } else { Ok::<_, ToolError>(None) }
     };
-    if let Some(output) = wait::until(call, &on, wait::bound(call, wait_ms), look).await? {
+    if let Some(output) = wait::until(call, &on, wait::bound(call, wait_ms).wait, look).await? {
         return Ok(output);
     }
     let limits = *call.host.limits();

@@ -12,14 +12,23 @@ use crate::host::Host;
 use crate::process_table;
 use crate::store::StoreError;
 
+/// How long a call waits, and what it tells where that is less than was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Bound {
+    /// The longest wait.
+    pub(super) wait: Duration,
+    /// The same in milliseconds, where more was asked for.
+    pub(super) clamped_to_ms: Option<u64>,
+}
+
 /// How long a call may wait: what the caller asks for, but for an MCP client at most what clients bear.
-pub(super) fn bound(call: &Call, wait_ms: u64) -> Duration {
+pub(super) fn bound(call: &Call, wait_ms: u64) -> Bound {
     let limits = call.host.limits();
     let most = match call.caller {
         Caller::Session(_) => limits.client_wait_ms,
         Caller::Process(_) => limits.wall_ms,
     };
-    Duration::from_millis(wait_ms.min(most))
+    Bound { wait: Duration::from_millis(wait_ms.min(most)), clamped_to_ms: (wait_ms > most).then_some(most) }
 }
 
 /// Calls `look` until it gives something, at most for `wait`. News of any of `on` is a reason to look again.

@@ -166,3 +166,20 @@ async fn a_receiver_takes_so_many_and_no_more() {
     assert_eq!(message_box::LAST_N_MAX, 200);
     client.host.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wait_that_is_too_long_is_clamped_and_told() {
+    let mut bed = hanging();
+    bed.limits.client_wait_ms = 100;
+    let client = bed.open().await;
+    let spawned =
+        client.call("spawn_assistant", json!({ "assistant_id": "x", "query": "go", "wait_ms": 60_000 })).await;
+    assert_eq!((&spawned["status"], &spawned["wait_clamped_to_ms"]), (&json!("running"), &json!(100)), "{spawned}");
+    let process = json!({ "process_id": spawned["process_id"], "wait_ms": 60_000 });
+    assert_eq!(client.call("poll_assistant", process).await["wait_clamped_to_ms"], 100);
+    let thread = json!({ "thread_id": spawned["thread_id"], "wait_ms": 60_000 });
+    assert_eq!(client.call("recv_message", thread).await["wait_clamped_to_ms"], 100);
+    let sync = client.call("spawn_assistant", json!({ "assistant_id": "x", "query": "go", "run_mode": "sync" })).await;
+    assert_eq!(sync["wait_clamped_to_ms"], Value::Null, "nobody asked for longer");
+    client.host.close().await;
+}

@@ -45,7 +45,7 @@ fn check(what: &str, outside: impl Fn(&str) -> bool) {
 }
 
 fn in_tests(name: &str) -> bool {
-    name.starts_with("tests/") || name.contains("/tests") || name.ends_with("testing.rs")
+    name.starts_with("tests/") || name.contains("/tests") || name.contains("/examples/") || name.ends_with("testing.rs")
 }
 
 #[test]
