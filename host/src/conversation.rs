@@ -4,6 +4,7 @@ use assistant_protocol::ids::{MessageId, ProcessId};
 use assistant_protocol::types::Message;
 use rusqlite::Connection;
 
+use crate::registry::sha256_hex;
 use crate::store::{StoreError, Tx};
 
 /// Adds messages at the end. Each may be the insertion of a message of the box.
@@ -18,11 +19,12 @@ pub fn append<'a>(
     let mut position = length(tx.db, process)?;
     for (message, inserted) in messages {
         let json = serde_json::to_string(message).map_err(|error| StoreError::Damaged(error.to_string()))?;
+        let hash = hash_json(&json);
         tx.db
             .prepare_cached(
-                "INSERT INTO conversations (process_id, position, message, message_id) VALUES (?1, ?2, ?3, ?4)",
+                "INSERT INTO conversations (process_id, position, message, hash, message_id) VALUES (?1, ?2, ?3, ?4, ?5)",
             )?
-            .execute((process.to_string(), position, json, inserted.map(|id| id.to_string())))?;
+            .execute((process.to_string(), position, json, hash, inserted.map(|id| id.to_string())))?;
         position += 1;
     }
     truncate(tx, process, position)
@@ -48,17 +50,39 @@ pub fn truncate(tx: &Tx<'_>, process: ProcessId, length: u32) -> Result<(), Stor
     Ok(())
 }
 
+/// SQL: the rows that count, in order.
+const CURRENT: &str = "FROM conversations c WHERE process_id = ?1 AND position < ?2
+    AND seq = (SELECT max(seq) FROM conversations WHERE process_id = ?1 AND position = c.position) ORDER BY position";
+
 /// The conversation as recorded, oldest first.
 ///
 /// # Errors
 /// The store's.
 pub fn read(db: &Connection, process: ProcessId) -> Result<Vec<Message>, StoreError> {
-    let mut look = db.prepare_cached(
-        "SELECT message FROM conversations c WHERE process_id = ?1 AND position < ?2
-           AND seq = (SELECT max(seq) FROM conversations WHERE process_id = ?1 AND position = c.position)
-         ORDER BY position",
-    )?;
+    let mut look = db.prepare_cached(&format!("SELECT message {CURRENT}"))?;
     let rows = look.query_map((process.to_string(), length(db, process)?), |row| row.get::<_, String>(0))?;
     let parse = |json: String| serde_json::from_str(&json).map_err(|error| StoreError::Damaged(error.to_string()));
     rows.map(|row| parse(row?)).collect()
+}
+
+/// The hash of each message as recorded, in order: what a runner holds is compared with it.
+///
+/// # Errors
+/// The store's.
+pub fn hashes(db: &Connection, process: ProcessId) -> Result<Vec<String>, StoreError> {
+    let mut look = db.prepare_cached(&format!("SELECT hash {CURRENT}"))?;
+    let rows = look.query_map((process.to_string(), length(db, process)?), |row| row.get(0))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// What a message is compared by: the first 16 hex digits of the SHA-256 of its JSON.
+#[must_use]
+pub fn hash(message: &Message) -> String {
+    hash_json(&serde_json::to_string(message).unwrap_or_default())
+}
+
+fn hash_json(json: &str) -> String {
+    let mut hash = sha256_hex(json.as_bytes());
+    hash.truncate(16);
+    hash
 }

@@ -71,12 +71,13 @@ impl Tail {
     }
 
     pub(crate) fn push(&mut self, line: String) {
-        self.bytes += line.len();
+        // An empty line takes room too.
+        self.bytes += line.len() + 1;
         self.lines.push_back(line);
         while self.bytes > self.bytes_max
             && let Some(first) = self.lines.pop_front()
         {
-            self.bytes -= first.len();
+            self.bytes -= first.len() + 1;
         }
     }
 

@@ -37,6 +37,9 @@ named! {
     }
 }
 
+/// Bytes of messages that one model call takes in; a single longer one is taken in all the same.
+const INSERTED_BYTES_MAX: usize = 4 * 1024 * 1024;
+
 /// Why a message was not sent or a thread not read.
 #[derive(Debug, thiserror::Error)]
 pub enum Refused {
@@ -268,22 +271,29 @@ pub(crate) fn hand_over(tx: &Tx<'_>, mail: &[Boxed]) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Hands all queued messages of a process over, oldest first.
+/// Hands the queued messages of a process over, oldest first: as many as one model call takes in, and at least one.
 ///
 /// # Errors
 /// The store's.
 pub fn take_queued(tx: &Tx<'_>, process: ProcessId) -> Result<Vec<Boxed>, StoreError> {
-    let mail = queued(tx.db, process, None)?;
+    let mut mail = queued(tx.db, process, None)?;
+    let (mut bytes, mut fit) = (0, 0);
+    while fit < mail.len() && (fit == 0 || bytes + mail[fit].mail.content.len() <= INSERTED_BYTES_MAX) {
+        bytes += mail[fit].mail.content.len();
+        fit += 1;
+    }
+    mail.truncate(fit);
     hand_over(tx, &mail)?;
     Ok(mail)
 }
 
-/// Hands over what a process wrote to its parent and is still queued, its final message included, oldest first.
+/// Hands over what a process wrote to its parent and is still queued, its final message included, oldest first: as much
+/// as fits into `chars_max` characters. Tells whether that is all; what is left comes as every other message does.
 ///
 /// # Errors
 /// The store's.
-pub fn take_from(tx: &Tx<'_>, child: &Process) -> Result<Vec<Boxed>, StoreError> {
-    let mail = match child.parent {
+pub fn take_from(tx: &Tx<'_>, child: &Process, chars_max: usize) -> Result<(Vec<Boxed>, bool), StoreError> {
+    let mut mail = match child.parent {
         Some(parent) => queued(tx.db, parent, Some(Some(child.id)))?,
         None => {
             let mut look = tx.db.prepare_cached(&format!(
@@ -294,8 +304,18 @@ pub fn take_from(tx: &Tx<'_>, child: &Process) -> Result<Vec<Boxed>, StoreError>
             rows.collect::<Result<_, _>>()?
         }
     };
+    let mut left = chars_max;
+    let fits = |one: &Boxed| {
+        let chars = one.mail.content.chars().count();
+        let fits = chars <= left;
+        left = left.saturating_sub(chars);
+        fits
+    };
+    let fit = mail.iter().map(fits).take_while(|fits| *fits).count();
+    let all = fit == mail.len();
+    mail.truncate(fit);
     hand_over(tx, &mail)?;
-    Ok(mail)
+    Ok((mail, all))
 }
 
 /// Counts and times of a thread, as a caller sees it.

@@ -8,8 +8,8 @@ use assistant_protocol::ids::ProcessId;
 use assistant_protocol::methods::{Cancel, Initialize, Run, Shutdown};
 use assistant_protocol::peer::{self, CallError, LinkEnd, Peer, PeerLimits};
 use assistant_protocol::types::{
-    AssistantBrief, CancelParams, Empty, HostCapabilities, InitializeParams, MAX_FRAME_BYTES, PROTOCOL_VERSION,
-    Program, RunLimits, RunParams, RunResult, StopReason, ToolSpec,
+    CancelParams, Empty, HostCapabilities, InitializeParams, MAX_FRAME_BYTES, PROTOCOL_VERSION, Program, RunLimits,
+    RunParams, RunResult, StopReason, ToolSpec,
 };
 use process_wrap::tokio::ChildWrapper;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -17,27 +17,38 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::host::Host;
 use crate::launcher::{self, Launched};
 use crate::limits::Limits;
-use crate::process_table::{self, End, Process, Reason, Settled, Status};
-use crate::registry::Definition;
+use crate::process_table::{self, End, Process, Reason, Settled};
 use crate::store::StoreError;
 
+mod begin;
 mod link;
 mod stderr;
 mod turn;
 mod watch;
 
+use begin::{first_run, load};
 use link::Link;
 use watch::{LinkTask, Stop, cut_bytes, kill, told_to_stop};
 
 /// The most that a host that closes waits for a runner, milliseconds.
 const CLOSING_MS: u64 = 500;
+/// How soon the end of a process is stored again where that failed.
+const STORE_AGAIN: Duration = Duration::from_secs(1);
 /// Lines of stderr that an error quotes.
 const STDERR_LINES: usize = 5;
 
 /// Runs a process that is `starting` to its end. All errors become the end of the process.
 pub(crate) async fn run(host: Host, process: ProcessId) {
-    if let Err(error) = run_to_the_end(&host, process).await {
-        tracing::error!(%error, %process, "a process could not be carried to its end");
+    let Err(error) = run_to_the_end(&host, process).await else { return };
+    tracing::error!(%error, %process, "a process could not be carried on");
+    // It ends all the same, as soon as the store takes that: nothing may stay as if it ran.
+    let error = format!("the host could not carry it on: {error}");
+    while let Err(again) = end(&host, process, failed(Reason::HostLost, error.clone())).await {
+        tracing::error!(error = %again, %process, "the end of a process is not stored yet");
+        tokio::select! {
+            () = tokio::time::sleep(STORE_AGAIN) => {}
+            () = host.closing().cancelled() => return,
+        }
     }
 }
 
@@ -50,48 +61,12 @@ async fn run_to_the_end(host: &Host, process: ProcessId) -> Result<(), StoreErro
     };
     let started = runner.start(&row).await;
     drop(permit);
-    match started {
-        Ok(()) => runner.drive(first_run(host, &row, &definition)).await?,
-        Err(error) => runner.end(error).await?,
-    }
-    runner.finish().await
-}
-
-/// What a process starts with; none where it has ended meanwhile.
-async fn load(host: &Host, process: ProcessId) -> Result<Option<(Process, Limits, Definition)>, StoreError> {
-    let damaged = |error: serde_json::Error| StoreError::Damaged(error.to_string());
-    host.store()
-        .read(move |db| {
-            let row = process_table::get(db, process)?;
-            if row.status != Status::Starting {
-                return Ok(None);
-            }
-            let definition = serde_json::from_str(&process_table::snapshot(db, &row.snapshot)?).map_err(damaged)?;
-            let limits = process_table::limits(db, process)?;
-            Ok(Some((row, limits, definition)))
-        })
-        .await
-}
-
-fn first_run(host: &Host, row: &Process, definition: &Definition) -> RunParams {
-    let mut system_prompt = definition.system_prompt.clone();
-    system_prompt.push_str(&link::told_of_lacks(row));
-    system_prompt.push_str(&link::told_of_itself(row));
-    let granted = |name: &String| host.tools().iter().find(|tool| tool.name == name);
-    let tools = row.tools.iter().filter_map(granted).map(|tool| ToolSpec {
-        name: tool.name.to_owned(),
-        description: tool.description.clone(),
-        input_schema: tool.input_schema.clone(),
-    });
-    RunParams {
-        assistant: AssistantBrief { id: row.assistant_id.clone(), name: definition.name.clone(), system_prompt },
-        query: Some(row.query.clone()),
-        context: row.context.clone(),
-        inputs: None,
-        tools: tools.collect(),
-        output_schema: None,
-        history: None,
-    }
+    let ended = match started {
+        Ok(()) => runner.drive(first_run(host, &row, &definition)).await,
+        Err(error) => runner.end(error).await,
+    };
+    let finished = runner.finish().await;
+    ended.and(finished)
 }
 
 fn failed(reason: Reason, error: impl Into<String>) -> End {
@@ -159,7 +134,7 @@ impl Runner {
         let peer = self.peer.clone();
         let answered = tokio::select! {
             answered = timeout(within, peer.call::<Initialize>(&params)) => answered,
-            Ok(_) = told_to_stop(&self.host, self.process) => return Err(process_table::cancel_marked()),
+            _ = told_to_stop(&self.host, self.process) => return Err(process_table::cancel_marked()),
         };
         let launch_failed = |error: String| failed(Reason::LaunchFailed, error);
         match answered {
@@ -216,7 +191,7 @@ impl Runner {
         let stop = tokio::select! {
             biased;
             answer = &mut run => return Outcome::Answered(answer),
-            Ok(stop) = told_to_stop(&self.host, self.process) => stop,
+            stop = told_to_stop(&self.host, self.process) => stop,
             () = tokio::time::sleep_until(self.deadline) => Stop::TimedOut,
         };
         let grace_ms = match stop {
@@ -227,6 +202,7 @@ impl Runner {
         let asked = async { tokio::join!(peer.call::<Cancel>(&cancel), run).1 };
         let handed_in = timeout(Duration::from_millis(grace_ms), asked).await;
         let text = handed_in.ok().and_then(Result::ok).map(|result| result.content.as_text().into_owned());
+        let text = text.map(|text| cut_bytes(text, self.limits.result_bytes));
         Outcome::Stopped(stop, text.filter(|text| !text.trim().is_empty()))
     }
 
@@ -257,7 +233,7 @@ impl Runner {
         };
         let stop = tokio::select! {
             biased;
-            Ok(stop) = told_to_stop(&host, process) => stop,
+            stop = told_to_stop(&host, process) => stop,
             woken = mail => return woken.map(|()| None),
             () = tokio::time::sleep_until(self.deadline) => Stop::TimedOut,
             () = self.running.ended() => {
@@ -298,7 +274,8 @@ impl Runner {
         let partial = self.link.partial();
         let reason = match error.kind() {
             Some(Kind::ModelFailed) => Reason::ModelFailed,
-            Some(Kind::ContextExceeded) => Reason::ContextExceeded,
+            // A conversation that is longer than a line may be is longer than any model takes.
+            Some(Kind::ContextExceeded | Kind::FrameTooLarge) => Reason::ContextExceeded,
             Some(Kind::BudgetExceeded) => Reason::BudgetExceeded,
             _ => Reason::ProtocolError,
         };

@@ -189,6 +189,13 @@ pub(crate) async fn call(
     }
 }
 
+/// How long a call of a process may take. Waits of its own are bounded by its wall time only.
+pub(crate) fn time_limit(host: &Host, name: &str, limits: &Limits) -> std::time::Duration {
+    let may_wait = |tool: &Tool| tool.input_schema["properties"].get("wait_ms").is_some();
+    let waits = host.tools().iter().any(|tool| tool.name == name && may_wait(tool));
+    std::time::Duration::from_millis(if waits { limits.wall_ms } else { limits.tool_call_ms })
+}
+
 /// A tool's result as MCP and runners want it: the structured value, and the same as one text.
 #[must_use]
 pub fn as_text(value: &Value) -> String {

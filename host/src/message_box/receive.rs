@@ -1,6 +1,6 @@
 //! Reading a thread: which messages, in which order, and what is marked by it.
 
-use assistant_protocol::ids::ThreadId;
+use assistant_protocol::ids::{ProcessId, ThreadId};
 use assistant_protocol::types::{Mail, RecvMessageParams, RecvMessageResult, RecvSummary};
 use rusqlite::named_params;
 
@@ -36,7 +36,8 @@ struct Cursor {
 impl Cursor {
     fn parse(text: &str) -> Option<Self> {
         let (after, offset) = text.split_once('.')?;
-        Some(Self { after: after.parse().ok()?, offset: offset.parse().ok()? })
+        let cursor = Self { after: after.parse().ok()?, offset: offset.parse().ok()? };
+        (0..i64::MAX).contains(&cursor.after).then_some(cursor)
     }
 }
 
@@ -85,9 +86,16 @@ pub fn receive(tx: &Tx<'_>, caller: Caller, wanted: &Wanted) -> Result<Received,
     may_use(tx.db, caller, wanted.thread)?;
     let waiting = queued_here(tx, caller, wanted)?;
     let handed_over = !waiting.is_empty();
-    let found = if handed_over { waiting } else { select(tx, caller, wanted)? };
-    let (whole, mut mail, next_cursor) = fit(found, wanted);
-    let mine: Vec<Boxed> = whole.iter().filter(|one| one.mail.to_process_id == caller.process()).cloned().collect();
+    let found = match (&waiting[..], caller, wanted.cursor) {
+        ([], Caller::Process(me), Some(cursor)) if cursor.offset > 0 => rest(tx, me, wanted, cursor)?,
+        ([], _, _) => select(tx, caller, wanted)?,
+        _ => waiting,
+    };
+    let (whole, mut mail, next_cursor) = fit(found.clone(), wanted);
+    // A process has a message once its first piece is in its conversation: it is not inserted as well. A session may
+    // come back to it until it has had the whole.
+    let had: Vec<Boxed> = if handed_over { found.into_iter().take(mail.len()).collect() } else { whole };
+    let mine: Vec<Boxed> = had.into_iter().filter(|one| one.mail.to_process_id == caller.process()).collect();
     hand_over(tx, &mine)?;
     let mut marked = 0;
     if wanted.mark_as_read {
@@ -137,6 +145,15 @@ fn queued_here(tx: &Tx<'_>, caller: Caller, wanted: &Wanted) -> Result<Vec<Boxed
     Ok(all.iter().filter(before).cloned().collect())
 }
 
+/// The rest of a message that a process has the first pieces of.
+fn rest(tx: &Tx<'_>, me: ProcessId, wanted: &Wanted, cursor: Cursor) -> Result<Vec<Boxed>, Refused> {
+    let mut look = tx.db.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM assistant_messages WHERE seq = ?1 AND (thread_id = ?2 OR to_process_id = ?3)"
+    ))?;
+    let rows = look.query_map((cursor.after, wanted.thread.to_string(), me.to_string()), from_row)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
 fn select(tx: &Tx<'_>, caller: Caller, wanted: &Wanted) -> Result<Vec<Boxed>, Refused> {
     // Unread mail and what follows a cursor are read oldest first, so that none is skipped; else the newest.
     let oldest_first = wanted.unread_only || wanted.cursor.is_some();
@@ -167,7 +184,9 @@ fn select(tx: &Tx<'_>, caller: Caller, wanted: &Wanted) -> Result<Vec<Boxed>, Re
 fn fit(found: Vec<Boxed>, wanted: &Wanted) -> (Vec<Boxed>, Vec<Mail>, Option<String>) {
     let mut left = wanted.chars_max;
     let (mut whole, mut told) = (Vec::new(), Vec::new());
-    let mut offset = wanted.cursor.map_or(0, |cursor| cursor.offset);
+    // The offset is one into that very message; where it is not found any more, the others are told from their start.
+    let begun = |cursor: &Cursor| found.first().is_some_and(|one| one.seq == cursor.after);
+    let mut offset = wanted.cursor.filter(begun).map_or(0, |cursor| cursor.offset);
     let mut last = 0;
     for one in found {
         if told.len() >= wanted.last_n as usize {

@@ -243,7 +243,9 @@ async fn call_tool(
     let called = match arguments {
         Ok(arguments) => {
             let (caller, recorder) = (Caller::Process(link.row.id), Some(recorder.clone()));
-            tools::call(&link.host, caller, &params.tool_name, arguments, cx.cancelled.clone(), recorder).await
+            let call = tools::call(&link.host, caller, &params.tool_name, arguments, cx.cancelled.clone(), recorder);
+            let within = tools::time_limit(&link.host, &params.tool_name, &link.limits);
+            tokio::time::timeout(within, call).await.unwrap_or_else(|_| Err(ToolError::too_slow(within).into()))
         }
         Err(error) => Err(error.into()),
     };
@@ -257,7 +259,6 @@ async fn call_tool(
     if !recorded {
         finish(link, recorder.clone(), result.clone()).await?;
     }
-    link.conversation.lock().await.answered(&params.call_id, &result);
     Ok(result)
 }
 

@@ -107,7 +107,7 @@ async fn keep(
     }
     line.clear();
     *left_out = 0;
-    *recorded += text.len();
+    *recorded += text.len() + 1;
     if *recorded <= RECORDED_BYTES_MAX {
         let told = json!({ "line": text });
         let queued = host.store().write_later(move |tx| events::record(tx, process, events::Kind::Stderr, &told)).await;

@@ -2,20 +2,18 @@
 //! provider is asked; the answer is recorded before the runner has it.
 
 use std::collections::HashSet;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use assistant_protocol::error::{Kind, RpcError};
 use assistant_protocol::ids::MessageId;
 use assistant_protocol::service::CallCx;
-use assistant_protocol::types::{
-    Content, LlmRequestParams, LlmRequestResult, Message, Part, Role, ToolCallResult, ToolSpec,
-};
+use assistant_protocol::types::{Content, LlmRequestParams, LlmRequestResult, Message, Part, Role, ToolSpec};
 use serde_json::json;
 use tokio::sync::OwnedMutexGuard;
 
 use super::link::{Link, NotBegun, cancelled, internal};
+use super::watch::cut_bytes;
 use crate::caller::Caller;
 use crate::model::answer_with_retries;
 use crate::model::{Answer, Ask, ModelError, ModelErrorKind, Progress, ToolChoice};
@@ -23,26 +21,23 @@ use crate::process_table;
 use crate::store::StoreError;
 use crate::{conversation, events, message_box};
 
-/// What the host knows of the conversation that a runner holds.
+/// What is in the record and may be missing in the conversation that the runner holds.
 #[derive(Debug, Default)]
 pub(super) struct Conversation {
-    /// The hash of each recorded message that the runner has, in order.
-    known: Vec<u64>,
-    /// Messages that are recorded behind those and that no answer has given to the runner yet.
+    /// Messages that were taken in and that no answer has given to the runner yet.
     unseen: Vec<(Message, MessageId)>,
+    /// Messages that the last answer gave to the runner. It may not have got that answer.
+    given: Vec<(Message, MessageId)>,
     /// Ids of tool calls so far: a provider may give one twice.
     call_ids: HashSet<String>,
 }
 
 impl Conversation {
-    /// A tool call was answered, and its result recorded.
-    pub(super) fn answered(&mut self, call_id: &str, result: &ToolCallResult) {
-        self.known.push(hash(&Message::tool_result(call_id.to_owned(), result)));
-    }
-
-    /// How many messages at the beginning of `held` are recorded already.
-    fn prefix(&self, held: &[Message]) -> usize {
-        self.known.iter().zip(held).take_while(|(known, message)| **known == hash(message)).count()
+    /// What the last answer gave and the runner does not hold is given again, before what came later.
+    fn give_again(&mut self, held: &[String]) {
+        let given = std::mem::take(&mut self.given).into_iter();
+        let lost: Vec<_> = given.filter(|(message, _)| !held.contains(&conversation::hash(message))).collect();
+        self.unseen.splice(0..0, lost);
     }
 
     /// Gives every tool call of an answer an id that no earlier one has.
@@ -60,12 +55,6 @@ impl Conversation {
             }
         }
     }
-}
-
-fn hash(message: &Message) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    serde_json::to_string(message).unwrap_or_default().hash(&mut hasher);
-    hasher.finish()
 }
 
 pub(super) async fn on_llm_request(
@@ -106,9 +95,7 @@ async fn turn(link: &Arc<Link>, params: LlmRequestParams) -> Result<LlmRequestRe
     };
     conversation.mint_call_ids(&mut answer.message);
     record_answer(link, &answer).await.map_err(|error| internal(&error))?;
-    let seen: Vec<u64> = inserted.iter().chain([&answer.message]).map(hash).collect();
-    conversation.known.extend(seen);
-    conversation.unseen.clear();
+    conversation.given = std::mem::take(&mut conversation.unseen);
     Ok(LlmRequestResult {
         message: answer.message,
         finish_reason: answer.finish,
@@ -125,7 +112,8 @@ async fn begin(
     held: &Arc<Vec<Message>>,
 ) -> Result<OwnedMutexGuard<Conversation>, RpcError> {
     let (process, limit, model) = (link.row.id, link.limits.turns, link.row.model.clone());
-    let prefix = conversation.prefix(held);
+    let hashes: Vec<String> = held.iter().map(conversation::hash).collect();
+    conversation.give_again(&hashes);
     let unseen = conversation.unseen.clone();
     let job_held = held.clone();
     let begun = link.host.store().write(move |tx| {
@@ -140,8 +128,9 @@ async fn begin(
         let mail = message_box::take_queued(tx, process)?;
         let taken: Vec<(Message, MessageId)> =
             mail.iter().map(|one| (message_box::as_conversation(one), one.mail.id)).collect();
-        let from = u32::try_from(prefix).unwrap_or(u32::MAX);
-        conversation::truncate(tx, process, from)?;
+        let recorded = conversation::hashes(tx.db, process)?;
+        let prefix = recorded.iter().zip(&hashes).take_while(|(recorded, held)| recorded == held).count();
+        conversation::truncate(tx, process, u32::try_from(prefix).unwrap_or(u32::MAX))?;
         let new = job_held[prefix..].iter().map(|message| (message, None));
         let behind = unseen.iter().chain(&taken).map(|(message, id)| (message, Some(*id)));
         conversation::append(tx, process, new.chain(behind))?;
@@ -150,23 +139,16 @@ async fn begin(
             "prefix": prefix,
             "new": job_held.len() - prefix,
             "inserted": mail.iter().map(|one| one.mail.id).collect::<Vec<_>>(),
-            "hash": format!("{:016x}", hash_all(&job_held)),
+            "hash": hashes.last(),
         });
         events::record(tx, process, events::Kind::ModelCall, &told)?;
         tx.wake(process);
         Ok(taken)
     });
     let taken = begun.await?;
-    conversation.known = held.iter().map(hash).collect();
     conversation.unseen.extend(taken);
     link.took.store(true, Ordering::Release);
     Ok(conversation)
-}
-
-fn hash_all(messages: &[Message]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    messages.iter().for_each(|message| hash(message).hash(&mut hasher));
-    hasher.finish()
 }
 
 fn ask(
@@ -234,13 +216,13 @@ async fn ask_model(link: &Link, ask: &Ask) -> Result<Answer, ModelError> {
 }
 
 async fn record_answer(link: &Link, answer: &Answer) -> Result<(), StoreError> {
-    let (process, answer) = (link.row.id, answer.clone());
+    let (process, answer, result_bytes) = (link.row.id, answer.clone(), link.limits.result_bytes);
     let recorded = link.host.store().write(move |tx| {
         conversation::append(tx, process, [(&answer.message, None)])?;
         process_table::add_usage(tx, process, &answer.usage)?;
         let text = answer.message.content.as_text();
         if !text.trim().is_empty() {
-            process_table::keep(tx, process, &text)?;
+            process_table::keep(tx, process, &cut_bytes(text.to_string(), result_bytes))?;
         }
         let told = json!({
             "model": answer.model, "finish_reason": answer.finish, "usage": answer.usage,

@@ -1,5 +1,7 @@
 //! What a session watches beside its runner's answers: the link, and whether the process is to stop.
 
+use std::time::Duration;
+
 use assistant_protocol::ids::ProcessId;
 use assistant_protocol::peer::LinkReport;
 use process_wrap::tokio::ChildWrapper;
@@ -8,6 +10,9 @@ use tokio::task::JoinHandle;
 use crate::host::Host;
 use crate::process_table;
 use crate::store::StoreError;
+
+/// How soon the table is looked at again where that failed.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Why a run is to stop before it is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,17 +69,22 @@ pub(super) async fn kill(child: &mut dyn ChildWrapper) -> std::io::Result<std::p
 }
 
 /// Waits until a cancel is recorded for the process, or something above has ended it.
-pub(super) async fn told_to_stop(host: &Host, process: ProcessId) -> Result<Stop, StoreError> {
+pub(super) async fn told_to_stop(host: &Host, process: ProcessId) -> Stop {
     let mut waiter = host.store().waiter(process_table::stop_key(process));
     loop {
-        let row = host.store().read(move |db| process_table::get(db, process)).await?;
-        if row.status.is_end() {
-            return Ok(Stop::Ended);
+        match host.store().read(move |db| process_table::get(db, process)).await {
+            Ok(row) if row.status.is_end() => return Stop::Ended,
+            Ok(row) if row.marked => return Stop::Cancelled,
+            Ok(_) => waiter.news().await,
+            Err(error @ StoreError::Closed) => {
+                tracing::debug!(%error, %process, "a process outlived its store");
+                return Stop::Ended;
+            }
+            Err(error) => {
+                tracing::error!(%error, %process, "whether a process is to stop could not be read");
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
         }
-        if row.marked {
-            return Ok(Stop::Cancelled);
-        }
-        waiter.news().await;
     }
 }
 

@@ -10,6 +10,8 @@ use super::{StoreError, flags};
 const MIGRATIONS: &[&str] = &[include_str!("schema.sql")];
 /// How long a lock of another program is waited for.
 const BUSY_MS: u32 = 5_000;
+/// What is kept of the write-ahead log once it is copied back.
+const WAL_KEPT_BYTES: u64 = 1024 * 1024;
 /// How much of the file is mapped.
 const MMAP_BYTES: u64 = 256 * 1024 * 1024;
 
@@ -23,7 +25,7 @@ pub(super) fn open(path: &Path, now: i64) -> Result<Connection, StoreError> {
     })?;
     db.execute_batch(&format!(
         "PRAGMA busy_timeout = {BUSY_MS}; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
-         PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = 0; PRAGMA mmap_size = {MMAP_BYTES};"
+         PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = {WAL_KEPT_BYTES}; PRAGMA mmap_size = {MMAP_BYTES};"
     ))
     .map_err(refused)?;
     migrate(&mut db, now).map_err(refused)?;

@@ -128,6 +128,7 @@ CREATE TABLE conversations (
   process_id TEXT NOT NULL REFERENCES assistant_processes(process_id),
   position INTEGER NOT NULL,
   message TEXT NOT NULL,
+  hash TEXT NOT NULL,
   message_id TEXT REFERENCES assistant_messages(id)
 ) STRICT;
 CREATE INDEX conversations_position ON conversations (process_id, position, seq);

@@ -147,7 +147,11 @@ impl Writer {
     /// Runs one job in a savepoint. An error means that the whole transaction is gone.
     fn job(&mut self, job: Job, done: &mut Vec<Done>, woken: &mut Vec<Uuid>) -> Result<(), StoreError> {
         self.now = self.now.max((self.clock)());
-        self.db.execute_batch("SAVEPOINT job")?;
+        if let Err(error) = self.db.execute_batch("SAVEPOINT job") {
+            let error = StoreError::from(error);
+            done.push((job.0)(Err(error.clone())));
+            return Err(error);
+        }
         let mut tx = Tx { db: &self.db, now: self.now, wakes: Vec::new() };
         let one = (job.0)(Ok(&mut tx));
         let wakes = std::mem::take(&mut tx.wakes);

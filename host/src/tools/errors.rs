@@ -46,6 +46,11 @@ impl ToolError {
         Self::new("cancelled", "the call was cancelled", "Nothing needs to be done.")
     }
 
+    pub(crate) fn too_slow(within: std::time::Duration) -> Self {
+        let message = format!("limit tool_call_ms: the tool did not answer within {} ms", within.as_millis());
+        Self::limit("tool_call_ms", message, "Ask for less at once, or go on without it.")
+    }
+
     pub(crate) fn caller_ended() -> Self {
         Self::new("process_ended", "the caller has ended and may do nothing more", "Stop working.")
     }

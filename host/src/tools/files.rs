@@ -1,8 +1,8 @@
 //! `read_file` and `list_files`: read-only, below the folder of the calling process, bounded.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::io::{BufRead, BufReader, Read as _};
+use std::path::{Component, Path, PathBuf};
 
 use ignore::WalkBuilder;
 use ignore::overrides::OverrideBuilder;
@@ -16,8 +16,8 @@ use crate::process_table;
 const FILES_MAX: usize = 500;
 /// Files and folders that are looked at for one list.
 const ENTRIES_MAX: usize = 200_000;
-/// Bytes of a file that are looked at to find the wanted lines.
-const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// Bytes of a file that is read at all.
+const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Bytes of one line that are shown; the rest of it is left out.
 const LINE_BYTES_MAX: usize = 4_000;
 
@@ -85,6 +85,23 @@ async fn root(call: &Call) -> Result<PathBuf, ToolError> {
 /// A path below the folder, links resolved.
 fn below(root: &Path, wanted: &str) -> Result<PathBuf, ToolError> {
     let shown: String = wanted.chars().take(200).collect();
+    let outside = || {
+        let hint = "Only files below your working folder can be read; links out of it are not followed.";
+        ToolError::new("not_permitted", format!("`{shown}` lies outside of the working folder"), hint)
+    };
+    // Told before anything is looked at: whether a path outside exists is nobody's business.
+    let mut depth = 0_i32;
+    for part in Path::new(wanted).components() {
+        match part {
+            Component::Normal(_) => depth += 1,
+            Component::ParentDir => depth -= 1,
+            Component::CurDir => {}
+            Component::RootDir | Component::Prefix(_) => return Err(outside()),
+        }
+        if depth < 0 {
+            return Err(outside());
+        }
+    }
     let found = root.join(wanted).canonicalize().map_err(|error| {
         let why = match error.kind() {
             std::io::ErrorKind::NotFound => "does not exist",
@@ -92,12 +109,7 @@ fn below(root: &Path, wanted: &str) -> Result<PathBuf, ToolError> {
         };
         ToolError::bad_argument(format!("`{shown}` {why}"), "list_files shows what there is.")
     })?;
-    if found.starts_with(root) {
-        Ok(found)
-    } else {
-        let hint = "Only files below your working folder can be read; links out of it are not followed.";
-        Err(ToolError::new("not_permitted", format!("`{shown}` lies outside of the working folder"), hint))
-    }
+    if found.starts_with(root) { Ok(found) } else { Err(outside()) }
 }
 
 async fn blocking<T: Send + 'static>(
@@ -124,9 +136,10 @@ fn read_lines(path: &Path, params: &ReadFile, chars_max: usize) -> Result<Read, 
         return Err(bad("is no file"));
     }
     if meta.len() > FILE_BYTES_MAX {
-        return Err(bad("is larger than 256 MiB"));
+        return Err(bad("is larger than 16 MiB"));
     }
-    let mut file = BufReader::new(File::open(path).map_err(|_| bad("cannot be read"))?);
+    // A file may grow while it is read.
+    let mut file = BufReader::new(File::open(path).map_err(|_| bad("cannot be read"))?.take(FILE_BYTES_MAX));
     let from_line = params.from_line.unwrap_or(1).max(1);
     let most = params.lines.unwrap_or(u64::MAX);
     let (mut content, mut chars, mut number) = (String::new(), 0, 0);

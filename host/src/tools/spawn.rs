@@ -15,7 +15,7 @@ use crate::caller::Caller;
 use crate::message_box;
 use crate::model::Choice;
 use crate::process_table::{self, Capacity, NewProcess, Process, Reason, Status};
-use crate::registry::Definition;
+use crate::registry::{Definition, sha256_hex};
 use crate::search::{Filter, MIN_SCORE};
 
 /// Runners-up that a spawn by search tells.
@@ -141,6 +141,9 @@ struct Ended {
     /// What it wrote before, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     messages: Vec<Mail>,
+    /// It is more than fits here: recv_message with the thread_id gives all.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    more: bool,
 }
 
 async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError> {
@@ -151,23 +154,24 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
         Caller::Process(id) => Some(host.store().read(move |db| process_table::get(db, id)).await?),
         Caller::Session(_) => None,
     };
-    may_spawn(&definition, parent.as_ref())?;
+    let granted = grants::grant(definition.tools.as_deref(), host.tool_aliases(), host.tools());
+    may_spawn(&definition, &granted.tools, parent.as_ref())?;
     let wish: Vec<String> = params.model.iter().cloned().chain(definition.model.clone()).collect();
     let choice = choose_model(&call, &wish, params.model.as_deref(), parent.as_ref())?;
-    let granted = grants::grant(definition.tools.as_deref(), host.tool_aliases(), host.tools());
     let base = parent.as_ref().and_then(|parent| parent.working_dir.clone()).map(PathBuf::from);
     let base = base.or_else(|| host.project().map(Path::to_path_buf));
     let working_dir = working_dir(base, params.working_dir.as_deref())?;
     let mut limits = *host.limits();
-    limits.turns = definition.max_turns.map_or(limits.turns, |turns| turns.clamp(1, limits.turns));
-    limits.wall_ms = definition.timeout_ms.map_or(limits.wall_ms, |wall| wall.clamp(1, limits.wall_ms));
+    limits.turns = definition.max_turns.map_or(limits.turns, |turns| turns.min(limits.turns));
+    limits.wall_ms = definition.timeout_ms.map_or(limits.wall_ms, |wall| wall.min(limits.wall_ms));
     let json = |error: serde_json::Error| ToolError::internal(&error);
+    let definition_json = serde_json::to_string(&*definition).map_err(json)?;
     let new = NewProcess {
         id: ProcessId::mint(),
         thread: ThreadId::mint(),
         assistant_id: definition.id.to_string(),
-        snapshot: definition.content_hash.clone(),
-        definition: serde_json::to_string(&*definition).map_err(json)?,
+        snapshot: sha256_hex(definition_json.as_bytes()),
+        definition: definition_json,
         query: params.query.clone(),
         context: params.context.clone(),
         working_dir: working_dir.map(|dir| dir.display().to_string()),
@@ -265,9 +269,26 @@ async fn by_search(call: &Call, search: &BySearch) -> Result<(Arc<Definition>, O
     }
 }
 
-/// Who may be spawned by whom, where the definition says so. A session is `main` unless configured.
-fn may_spawn(definition: &Definition, parent: Option<&Process>) -> Result<(), ToolError> {
-    let Some(allowed) = &definition.allowed_callers else { return Ok(()) };
+/// Who may be spawned by whom: as the definition says, and without a word of it whoever holds all the tools that it
+/// would have. A session is `main` unless configured, and holds them all.
+fn may_spawn(definition: &Definition, tools: &[String], parent: Option<&Process>) -> Result<(), ToolError> {
+    let Some(allowed) = &definition.allowed_callers else {
+        let Some(parent) = parent else { return Ok(()) };
+        let more: Vec<&str> = tools.iter().filter(|tool| !parent.tools.contains(tool)).map(String::as_str).collect();
+        if more.is_empty() {
+            return Ok(());
+        }
+        return Err(ToolError::new(
+            "caller_not_allowed",
+            format!(
+                "`{}` has tools that `{}` has not ({}), and its definition names no allowed_callers",
+                definition.id,
+                parent.assistant_id,
+                more.join(", ")
+            ),
+            "Choose an assistant with fewer tools, or do this part yourself.",
+        ));
+    };
     let caller = parent.map_or("main", |parent| parent.assistant_id.as_str());
     if allowed.iter().any(|one| one == caller || one == "*") {
         return Ok(());
@@ -347,13 +368,14 @@ async fn hand_over(call: &Call, told: &Arc<Spawned>) -> Result<Output, ToolError
         .store()
         .write(move |tx| {
             let row = process_table::get(tx.db, told.process_id)?;
-            let mail = message_box::take_from(tx, &row)?;
+            let (mail, all) = message_box::take_from(tx, &row, chars)?;
             let before = mail.into_iter().filter(|one| one.kind != message_box::Kind::Final);
             let result = Ended {
                 content: row.result.as_deref().map(|text| crate::text::cut(text, chars)),
                 reason: row.reason,
                 error: row.error.clone(),
                 messages: before.map(|one| one.mail).collect(),
+                more: !all,
             };
             let mut output = Output::new(&*told)?;
             output.value["status"] = serde_json::json!(row.status);

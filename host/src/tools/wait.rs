@@ -69,8 +69,13 @@ struct Waiting(Option<(Host, assistant_protocol::ids::ProcessId)>);
 impl Waiting {
     async fn begin(call: &Call) -> Result<Self, StoreError> {
         let Caller::Process(process) = call.caller else { return Ok(Self(None)) };
-        call.host.store().write(move |tx| process_table::wait_begins(tx, process)).await?;
-        Ok(Self(Some((call.host.clone(), process))))
+        let host = call.host.clone();
+        // In a task of its own: a call that is given up meanwhile leaves a wait that ends when this is dropped.
+        let begun = tokio::spawn(async move {
+            host.store().write(move |tx| process_table::wait_begins(tx, process)).await?;
+            Ok::<_, StoreError>(Self(Some((host, process))))
+        });
+        begun.await.map_err(|error| StoreError::Damaged(format!("a wait panicked: {error}")))?
     }
 
     async fn end(mut self) -> Result<(), StoreError> {

@@ -183,3 +183,49 @@ async fn a_wait_that_is_too_long_is_clamped_and_told() {
     assert_eq!(sync["wait_clamped_to_ms"], Value::Null, "nobody asked for longer");
     client.host.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_message_is_in_a_conversation_once() {
+    // The assistant reads its mail in pieces, and its last answer tells how many messages its model was shown.
+    let read = |arguments: Value| json!({ "text": "r", "tool_calls": [{ "tool_name": "recv_message", "arguments": arguments }] });
+    let own = "{{id_after.thread_id}}";
+    let steps = json!([
+        read(json!({ "thread_id": own, "wait_ms": 30_000 })),
+        read(json!({ "thread_id": own, "cursor": "{{recv_message.next_cursor}}" })),
+        { "text": "{{last_user}}" },
+    ]);
+    let bed = Bed::new(RUNNER, &[("x.md", &assistant("x", "recv_message"))], &script(&[("x", steps)]));
+    let client = bed.open().await;
+    let spawned = client.spawn("x", "the task").await;
+    client.until(&spawned, "waiting").await;
+    let long = "é".repeat(60_000);
+    client.call("send_message", json!({ "thread_id": spawned["thread_id"], "message": long })).await;
+    assert_eq!(client.end(&spawned).await["status"], "finished");
+    let process = spawned["process_id"].as_str().expect("an id").to_owned();
+    let row = client.host.process(process.parse().expect("an id")).await.expect("a row").expect("a row");
+    assert_eq!(row.result.as_deref(), Some("the task"), "the message is not inserted as well");
+    client.host.close().await;
+    let db = rusqlite::Connection::open(bed.state().join("assistant-host.db")).expect("the store");
+    let mut look =
+        db.prepare("SELECT message FROM conversations WHERE process_id = ?1 ORDER BY position").expect("SQL");
+    let rows = look.query_map([process], |row| row.get::<_, String>(0)).expect("rows");
+    let pieces: usize = rows.map(|row| row.expect("a row").matches('é').count()).sum();
+    assert_eq!(pieces, 60_000, "all of it, once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn much_mail_is_taken_in_over_several_model_calls() {
+    let steps = json!([{ "text": "a", "delay_ms": 500 }, { "text": "b" }, { "text": "c" }, { "text": "d" }]);
+    let bed = Bed::new(RUNNER, &[("x.md", &assistant("x", ""))], &script(&[("x", steps)]));
+    let client = bed.open().await;
+    let spawned = client.spawn("x", "go").await;
+    client.asked(&spawned).await;
+    for _ in 0..9 {
+        client
+            .call("send_message", json!({ "thread_id": spawned["thread_id"], "message": "m".repeat(1024 * 1024) }))
+            .await;
+    }
+    let ended = client.end(&spawned).await;
+    assert_eq!((&ended["status"], &ended["usage"]["model_calls"]), (&json!("finished"), &json!(4)), "{ended}");
+    client.host.close().await;
+}

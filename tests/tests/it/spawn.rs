@@ -187,3 +187,52 @@ async fn a_hundred_at_once_all_end() {
     }
     client.host.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_result_reaches_a_waiting_parent_whole() {
+    let steps = json!([
+        { "text": "1", "tool_calls": [call("spawn_assistant", json!({ "assistant_id": "child", "query": "help", "run_mode": "sync" }))] },
+        { "text": "{{spawn_assistant.result.more}} {{last_user}}" },
+    ]);
+    let bed = family(steps, json!([{ "text": "z".repeat(50_000) }]));
+    let client = bed.open().await;
+    let spawned = client.spawn("parent", "go").await;
+    client.end(&spawned).await;
+    let told =
+        client.call("recv_message", json!({ "thread_id": spawned["thread_id"] })).await["messages"][0]["content"]
+            .clone();
+    let told = told.as_str().expect("a text");
+    assert!(told.starts_with("true <message kind=\"final\""), "{}", &told[..100]);
+    client.host.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_gets_tools_by_spawning_someone_who_has_them() {
+    let files = [
+        ("parent.md", assistant("parent", "spawn_assistant")),
+        ("child.md", assistant("child", "read_file")),
+        ("known.md", assistant("known", "read_file").replace("tools:", "allowed_callers: [parent]\ntools:")),
+    ];
+    let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (*name, text.as_str())).collect();
+    let spawn = |id: &str| call("spawn_assistant", json!({ "assistant_id": id, "query": "help", "run_mode": "sync" }));
+    let steps = json!([
+        { "text": "1", "tool_calls": [spawn("child")] },
+        { "text": "{{spawn_assistant.code}}: {{spawn_assistant.message}}", "tool_calls": [spawn("known")] },
+        { "text": "{{spawn_assistant.result.content}}" },
+    ]);
+    let bed = Bed::new(RUNNER, &files, &script(&[("parent", steps), ("known", json!([{ "text": "known did it" }]))]));
+    let client = bed.open().await;
+    let spawned = client.spawn("parent", "go").await;
+    client.end(&spawned).await;
+    assert_eq!(client.mail(&spawned).await, ["known did it"]);
+    client.host.close().await;
+    let db = rusqlite::Connection::open(bed.state().join("assistant-host.db")).expect("the store");
+    let refused: String = db
+        .query_row(
+            "SELECT result FROM tool_calls WHERE tool = 'spawn_assistant' ORDER BY started_at LIMIT 1",
+            [],
+            |row| row.get(0),
+        )
+        .expect("a row");
+    assert!(refused.contains("caller_not_allowed") && refused.contains("read_file"), "{refused}");
+}
