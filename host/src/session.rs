@@ -9,7 +9,7 @@ use assistant_protocol::methods::{Cancel, Initialize, Run, Shutdown};
 use assistant_protocol::peer::{self, CallError, LinkEnd, Peer, PeerLimits};
 use assistant_protocol::types::{
     CancelParams, Empty, HostCapabilities, InitializeParams, MAX_FRAME_BYTES, PROTOCOL_VERSION, Program, RunLimits,
-    RunParams, RunResult, StopReason, ToolSpec,
+    RunParams, RunResult, StopReason,
 };
 use process_wrap::tokio::ChildWrapper;
 use tokio::time::{Instant, timeout, timeout_at};
