@@ -316,7 +316,7 @@ impl Host {
 fn open_files(options: Options) -> Result<Shared, OpenError> {
     let lock = hold(&options.state)?;
     let store = Arc::new(Store::open(&options.state, options.clock.clone())?);
-    let stored = store.look(|db| Ok(mirror::stored(db)?))?;
+    let stored = store.look(|db| Ok::<_, StoreError>(mirror::stored(db)?))?;
     let registry = Registry::read(&options.sources).join(stored);
     let search = SearchIndex::open(&options.state.join("search"), &registry)?;
     Ok(Shared {

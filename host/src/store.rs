@@ -157,7 +157,7 @@ impl Store {
     ///
     /// # Errors
     /// The look's own error, or a [`StoreError`].
-    pub(crate) fn look<T>(&self, look: impl FnOnce(&Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
+    pub(crate) fn look<T, E: From<StoreError>>(&self, look: impl FnOnce(&Connection) -> Result<T, E>) -> Result<T, E> {
         let pooled = lock(&self.readers).pop();
         let db = match pooled {
             Some(db) => db,
@@ -180,16 +180,7 @@ impl Store {
     {
         let _permit = self.reading.acquire().await.map_err(|_| StoreError::Closed)?;
         let store = self.clone();
-        let task = tokio::task::spawn_blocking(move || {
-            let pooled = lock(&store.readers).pop();
-            let db = match pooled {
-                Some(db) => db,
-                None => open::reader(&store.path)?,
-            };
-            let found = look(&db);
-            lock(&store.readers).push(db);
-            found
-        });
+        let task = tokio::task::spawn_blocking(move || store.look(look));
         task.await.map_err(|error| StoreError::Damaged(format!("a read panicked: {error}")))?
     }
 
