@@ -10,6 +10,7 @@
 //! | `{"half": TEXT}` | writes without an end of line |
 //! | `{"big": BYTES}` | writes a line of that many bytes |
 //! | `{"stderr": TEXT}` | writes a line to stderr |
+//! | `{"read_file": NAME}` | reads a file of its folder; a FIFO blocks it until a test writes there |
 //! | `{"wait_eof": true}` | reads until stdin ends |
 //! | `{"hang": true}` | does nothing any more, not even at the end of stdin |
 //! | `{"exit": CODE}` | exits |
@@ -89,6 +90,10 @@ impl Player {
             return self.write(&format!("\"{line}\"\n"));
         } else if let Some(text) = step["stderr"].as_str() {
             let _ = writeln!(std::io::stderr(), "{text}");
+        } else if let Some(name) = step["read_file"].as_str() {
+            if std::fs::read(name).is_err() {
+                return Some(Next::Broken);
+            }
         } else if step["wait_eof"] == true {
             while self.read() {}
         } else if step["hang"] == true {

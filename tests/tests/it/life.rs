@@ -70,9 +70,12 @@ async fn a_repeated_tool_call_is_done_once() {
 async fn a_run_that_never_takes_its_mail_in_fails() {
     let bed = bed("lazy");
     let client = bed.open().await;
+    let made = std::process::Command::new("mkfifo").arg(bed.state().join("go")).status().expect("mkfifo");
+    assert!(made.success());
     let spawned = client.spawn("x", "go").await;
-    client.until(&spawned, "waiting").await;
     client.call("send_message", json!({ "thread_id": spawned["thread_id"], "message": "hello" })).await;
+    let go = bed.state().join("go");
+    tokio::task::spawn_blocking(move || std::fs::write(go, "go")).await.expect("a task").expect("the runner reads");
     let ended = client.end(&spawned).await;
     assert_eq!((&ended["status"], &ended["reason"]), (&json!("failed"), &json!("protocol_error")), "{ended}");
     client.host.close().await;
