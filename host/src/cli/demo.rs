@@ -44,7 +44,7 @@ pub(super) async fn demo() -> Result<u8, Failure> {
         let folder = path.parent().map_or_else(|| scratch.0.clone(), PathBuf::from);
         std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, text)).map_err(failed)?;
     }
-    let runner = open::runner()?;
+    let runner = open::runner().await?;
     let mut options = Options::new(scratch.0.join("state"), runner.clone());
     options.project = Some(scratch.0.join("project"));
     options.sources = registry::sources(None, None, None, &[scratch.0.join("assistants")]);

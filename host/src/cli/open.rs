@@ -2,6 +2,9 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::AsyncReadExt;
 
 use super::{Failure, Places, USAGE};
 use crate::config::{Config, paths};
@@ -9,6 +12,11 @@ use crate::host::Options;
 use crate::launcher::RunnerCommand;
 use crate::model::Models;
 use crate::registry::{self, SourceDir};
+
+/// How long a runner may take to say its build id.
+const BUILD_ID_WITHIN: Duration = Duration::from_secs(2);
+/// The longest build id, in bytes, with the end of its line.
+const BUILD_ID_BYTES_MAX: u64 = 64;
 
 /// What a command works with.
 pub(super) struct Setting {
@@ -36,6 +44,9 @@ impl Setting {
         {
             return Err(usage(&format!("--project {}: there is no such folder", named.display())));
         }
+        if let Some(missing) = places.assistants.iter().find(|folder| !folder.is_dir()) {
+            return Err(usage(&format!("--assistants {}: there is no such folder", missing.display())));
+        }
         let home = env("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
         let config_dir = config_path.ok().and_then(|path| path.parent().map(Path::to_owned));
         let sources = registry::sources(project.as_deref(), home.as_deref(), config_dir.as_deref(), &places.assistants);
@@ -43,14 +54,14 @@ impl Setting {
     }
 
     /// What a host is opened with.
-    pub(super) fn options(self) -> Result<Options, Failure> {
+    pub(super) async fn options(self) -> Result<Options, Failure> {
         let usage = |error: &dyn std::fmt::Display| Failure::new(USAGE, error);
         let state = match self.state {
             Some(state) => state,
             None => paths::state_dir(&env, self.project.as_deref()).map_err(|error| usage(&error))?,
         };
         let models = Models::from_config(&self.config, &env).map_err(|error| usage(&error))?;
-        let mut options = Options::new(absolute(state)?, runner()?);
+        let mut options = Options::new(absolute(state)?, runner().await?);
         options.project = self.project;
         options.sources = self.sources;
         options.models = models;
@@ -67,19 +78,22 @@ fn absolute(path: PathBuf) -> Result<PathBuf, Failure> {
 
 /// `assistant-runner` beside this program, where it is of the same build; else this program as the runner, which needs
 /// more memory.
-pub(super) fn runner() -> Result<RunnerCommand, Failure> {
+pub(super) async fn runner() -> Result<RunnerCommand, Failure> {
     let me = std::env::current_exe().map_err(|error| Failure::new(super::FAILED, error))?;
     let beside = me.with_file_name(format!("assistant-runner{}", std::env::consts::EXE_SUFFIX));
-    if beside.is_file() && build_id(&beside).as_deref() == Some(assistant_protocol::BUILD_ID) {
+    if beside.is_file() && build_id(&beside).await.as_deref() == Some(assistant_protocol::BUILD_ID) {
         return Ok(RunnerCommand::new(beside));
     }
     Ok(RunnerCommand { program: me, args: vec!["runner".into()] })
 }
 
-/// What a runner says that it was built from.
-fn build_id(program: &Path) -> Option<String> {
-    let mut command = std::process::Command::new(program);
-    command.arg("--build-id").env_clear().stdin(Stdio::null()).stderr(Stdio::null());
-    let output = command.output().ok().filter(|output| output.status.success())?;
-    Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+/// What a runner says that it was built from; a program that says much, or nothing for long, is none of ours.
+async fn build_id(program: &Path) -> Option<String> {
+    let mut command = tokio::process::Command::new(program);
+    command.arg("--build-id").env_clear().kill_on_drop(true);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
+    let mut said = Vec::new();
+    let mut stdout = child.stdout.take()?.take(BUILD_ID_BYTES_MAX);
+    let read = tokio::time::timeout(BUILD_ID_WITHIN, stdout.read_to_end(&mut said)).await;
+    matches!(read, Ok(Ok(_))).then(|| String::from_utf8_lossy(&said).trim().to_owned())
 }

@@ -37,7 +37,7 @@ pub(super) struct RunArgs {
 }
 
 pub(super) async fn run(places: &Places, args: RunArgs) -> Result<u8, Failure> {
-    let options = Setting::read(places)?.options()?;
+    let options = Setting::read(places)?.options().await?;
     let host = Host::open(options).await.map_err(|error| refused(&error))?;
     let ended = in_host(&host, &args).await;
     host.close().await;
@@ -80,7 +80,10 @@ fn not_spawned(error: &CallError) -> Failure {
         "bad_argument" => USAGE,
         _ => FAILED,
     };
-    Failure::new(code, &error.message)
+    match error.code.as_str() {
+        "unknown_assistant" | "no_match" => Failure::new(code, format!("{}. {}", error.message, error.hint)),
+        _ => Failure::new(code, &error.message),
+    }
 }
 
 fn tell_spawned(spawned: &Value) {

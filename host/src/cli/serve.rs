@@ -20,7 +20,7 @@ pub(super) fn refused(error: &OpenError) -> Failure {
 }
 
 pub(super) async fn mcp(places: &Places) -> Result<u8, Failure> {
-    let options = Setting::read(places)?.options()?;
+    let options = Setting::read(places)?.options().await?;
     let host = Host::open(options).await.map_err(|error| refused(&error))?;
     let stop = CancellationToken::new();
     let signalled = stop.clone();

@@ -13,7 +13,7 @@ use super::grants::{self, Unavailable};
 use super::{Audience, Call, Hints, Output, Tool, ToolError, assistants, record, row, wait};
 use crate::caller::Caller;
 use crate::message_box;
-use crate::model::Choice;
+use crate::model::{Choice, NoModel};
 use crate::process_table::{self, Capacity, NewProcess, Process, Reason, Status};
 use crate::registry::{Definition, sha256_hex};
 use crate::search::{Filter, MIN_SCORE};
@@ -310,10 +310,14 @@ fn choose_model(
     let strict = named.is_some() || call.host.strict_models();
     let wish = if named.is_some() { &wish[..1] } else { wish };
     let spawner = parent.map(|parent| parent.model.as_str());
-    call.host
-        .models()
-        .resolve(wish, spawner, strict)
-        .map_err(|error| ToolError::new("no_model", error, "Tell the user; do the task yourself meanwhile."))
+    call.host.models().resolve(wish, spawner, strict).map_err(|error| match (error, named) {
+        (NoModel::Refused { known, .. }, Some(named)) => ToolError::new(
+            "no_model",
+            format!("the model `{named}` is not configured; there are: {known}"),
+            "Name one of them, or leave `model` out.",
+        ),
+        (error, _) => ToolError::new("no_model", error, "Tell the user; do the task yourself meanwhile."),
+    })
 }
 
 /// The folder of a process: `wanted` below `base`, which is the caller's.

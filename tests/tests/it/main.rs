@@ -1,6 +1,7 @@
 //! The tests that need more than one crate: real processes, a real store, real clients.
 
 mod bad_input;
+mod commands;
 mod crash;
 mod interop;
 mod life;

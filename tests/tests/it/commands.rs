@@ -1,0 +1,127 @@
+//! The command line: what it prints where, and its exit codes.
+
+use std::path::Path;
+use std::process::{Output, Stdio};
+
+use conformance::bed::{Bed, SOON, assistant, script};
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+use crate::{HOST, RUNNER};
+
+fn bed(steps: Value) -> Bed {
+    let bed = Bed::new(
+        RUNNER,
+        &[("x.md", &assistant("x", "")), ("bad.md", "no frontmatter here\n")],
+        &script(&[("x", json!([{ "text": "y" }]))]),
+    );
+    let config = "default_model = \"s\"\n[models.s]\nprovider = \"scripted\"\nscript = \"script.json\"\n";
+    std::fs::write(bed.dir.path().join("config.toml"), config).expect("a file");
+    std::fs::write(bed.dir.path().join("script.json"), script(&[("x", steps)]).to_string()).expect("a file");
+    bed
+}
+
+/// The program in the bed's folder, without keys and without a home.
+fn command(folder: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(HOST);
+    command.args(args).current_dir(folder).env_clear().env("HOME", folder).kill_on_drop(true);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+async fn run(bed: &Bed, args: &[&str]) -> Output {
+    let output = command(bed.dir.path(), args).output();
+    tokio::time::timeout(SOON, output).await.expect("it ends").expect("it runs")
+}
+
+/// Runs the program and compares its exit code and parts of what it prints.
+async fn check(bed: &Bed, args: &[&str], code: i32, stdout: &str, stderr: &str) {
+    let output = run(bed, args).await;
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {out} {err}");
+    assert!(out.contains(stdout) && err.contains(stderr), "{args:?}\nstdout: {out}\nstderr: {err}");
+}
+
+const PLACES: [&str; 6] = ["--assistants", "assistants", "--state", "state", "--config", "config.toml"];
+
+fn with<'a>(args: &[&'a str]) -> Vec<&'a str> {
+    args.iter().chain(&PLACES).copied().collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_command_tells_by_its_exit_code() {
+    let bed = bed(json!([{ "text": "the result" }]));
+    let before: Vec<&str> = PLACES.iter().chain(&["run", "assistant of the tests"]).copied().collect();
+    check(&bed, &before, 0, "the result\n", "finished after").await;
+    check(&bed, &with(&["run", "go", "--assistant", "x"]), 0, "the result\n", "asks s").await;
+    check(&bed, &with(&["run", "knitting"]), 3, "", "no assistant shares a word").await;
+    check(&bed, &with(&["run", "go", "--assistant", "y"]), 3, "", "no assistant has the id `y`").await;
+    check(
+        &bed,
+        &with(&["run", "go", "--assistant", "x", "--model", "gpt"]),
+        4,
+        "",
+        "the model `gpt` is not configured",
+    )
+    .await;
+    check(&bed, &with(&["run", " "]), 2, "", "`query` is empty").await;
+    check(&bed, &["run", "assistant of the tests", "--assistants", "assistants"], 4, "", "No model is configured")
+        .await;
+    check(&bed, &["list", "--assistants", "nowhere"], 2, "", "there is no such folder").await;
+    check(&bed, &["list", "--config", "nowhere"], 2, "", "cannot read nowhere").await;
+    check(&bed, &["fly"], 2, "", "unrecognized subcommand").await;
+    check(&bed, &with(&["list"]), 0, "x ", "1 assistants, 0 shadowed, 1 skipped").await;
+    check(&bed, &with(&["search", "the tests"]), 0, "x ", "").await;
+    check(&bed, &with(&["search", ""]), 0, "", "").await;
+    check(&bed, &with(&["tools"]), 0, "spawn_assistant", "").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn json_is_json() {
+    let bed = bed(json!([{ "text": "the result" }]));
+    let json = async |args: &[&str]| -> Value {
+        let output = run(&bed, &with(args)).await;
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    };
+    let ran = json(&["run", "go", "--assistant", "x", "--json"]).await;
+    assert_eq!(
+        (&ran["status"], &ran["result"], &ran["model_calls"]),
+        (&json!("finished"), &json!("the result"), &json!(1))
+    );
+    let listed = json(&["list", "--json"]).await;
+    assert_eq!(listed["totals"], json!({ "assistants": 1, "shadowed": 0, "skipped": 1 }));
+    assert!(
+        listed["skipped"][0]["message"].as_str().is_some_and(|reason| reason.contains("no frontmatter")),
+        "{listed}"
+    );
+    let found = json(&["search", "the tests", "--json"]).await;
+    assert_eq!(found["items"][0]["assistant_id"], "x");
+    let tools = json(&["tools", "--json"]).await;
+    assert_eq!(tools["tools"].as_array().map(Vec::len), Some(7));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupted_run_is_cancelled() {
+    let bed = bed(json!([{ "hang": true }]));
+    let mut child = command(bed.dir.path(), &with(&["run", "go", "--assistant", "x"])).spawn().expect("it runs");
+    let mut stderr = tokio::io::BufReader::new(child.stderr.take().expect("stderr"));
+    let asked = async {
+        let mut line = String::new();
+        while !line.contains("asks s") {
+            line.clear();
+            let read = tokio::io::AsyncBufReadExt::read_line(&mut stderr, &mut line).await.expect("a line");
+            assert!(read > 0, "it ended before it asked");
+        }
+    };
+    tokio::time::timeout(SOON, asked).await.expect("it asks its model");
+    let pid = child.id().expect("a pid").to_string();
+    std::process::Command::new("kill").args(["-INT", &pid]).status().expect("kill");
+    let status = tokio::time::timeout(SOON, child.wait()).await.expect("it ends").expect("it ends");
+    assert_eq!(status.code(), Some(130));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_demo_tells_its_story() {
+    let bed = bed(json!([{ "text": "y" }]));
+    check(&bed, &["demo"], 0, "three cases are not covered", "").await;
+}
