@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, Parser, Subcommand};
 
@@ -79,8 +80,11 @@ pub fn main() -> ExitCode {
     if args.get(1).is_some_and(|first| first == "runner") {
         return assistant_runner::main_with(args.into_iter().skip(2));
     }
-    let cli = match Cli::try_parse_from(args) {
-        Ok(cli) => cli,
+    let cli = match Cli::try_parse_from(&args) {
+        Ok(mut cli) => {
+            cli.places.assistants = every_assistants_folder(&args, cli.places.assistants);
+            cli
+        }
         Err(error) => {
             // Help and version are answers, everything else is wrong usage.
             let code = if error.use_stderr() { USAGE } else { 0 };
@@ -99,12 +103,27 @@ pub fn main() -> ExitCode {
     // A thread may still wait for stdin; nobody waits for it.
     runtime.shutdown_background();
     match ended {
+        Ok(0) if UNSAID.load(Ordering::Relaxed) => ExitCode::from(FAILED),
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
             talk(&failure.message);
             ExitCode::from(failure.code)
         }
     }
+}
+
+/// All folders of `--assistants`: clap keeps only those behind the command where some stand before it too.
+fn every_assistants_folder(args: &[OsString], parsed: Vec<PathBuf>) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut rest = args.iter().skip(1).take_while(|arg| *arg != "--");
+    while let Some(arg) = rest.next() {
+        if arg == "--assistants" {
+            found.extend(rest.next().map(PathBuf::from));
+        } else if let Some(folder) = arg.to_str().and_then(|arg| arg.strip_prefix("--assistants=")) {
+            found.push(folder.into());
+        }
+    }
+    if found.len() > parsed.len() { found } else { parsed }
 }
 
 async fn dispatch(cli: Cli) -> Result<u8, Failure> {
@@ -129,11 +148,20 @@ fn start_talk() {
     }
 }
 
+/// Data that could not be written: the command has failed, whatever it did.
+static UNSAID: AtomicBool = AtomicBool::new(false);
+
 /// Writes data to stdout. A reader that has gone wants no more.
 fn say(text: &str) {
     let mut stdout = std::io::stdout().lock();
-    if writeln!(stdout, "{text}").and_then(|()| stdout.flush()).is_err() {
-        tracing::debug!("stdout is closed");
+    match writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
+        Ok(()) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => tracing::debug!("nobody reads stdout"),
+        Err(error) => {
+            if !UNSAID.swap(true, Ordering::Relaxed) {
+                talk(&format!("stdout cannot be written: {error}"));
+            }
+        }
     }
 }
 

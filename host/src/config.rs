@@ -151,6 +151,10 @@ impl Config {
     pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
         let mut config: Config = toml::from_str(text).map_err(|error| wrong(text, path, &error))?;
         config.path = path.to_owned();
+        if let Some(name) = config.limits.zero() {
+            let message = "is 0, so that nothing could run; leave it out, or give a number above".to_owned();
+            return Err(ConfigError::Value { path: config.path, key: format!("limits.{name}"), message });
+        }
         Ok(config)
     }
 

@@ -11,6 +11,16 @@ macro_rules! limits {
             $($(#[doc = $doc])* pub $name: $type,)*
         }
 
+        impl Limits {
+            /// The name of a limit that is 0 and would let nothing run. Waits and retries may be 0.
+            #[must_use]
+            pub fn zero(&self) -> Option<&'static str> {
+                let may_be = ["grace_ms", "shutdown_ms", "model_retries", "client_wait_ms", "stderr_bytes"];
+                let all = [$((stringify!($name), u64::from(self.$name)),)*];
+                all.iter().find(|(name, value)| *value == 0 && !may_be.contains(name)).map(|(name, _)| *name)
+            }
+        }
+
         impl Default for Limits {
             fn default() -> Self {
                 Self { $($name: $default,)* }

@@ -9,6 +9,7 @@ use rmcp::model::{
     ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ServerCapabilities, ServerConfig, Tool,
     ToolAnnotations,
 };
+use rmcp::service::ServerInitializeError;
 use rmcp::service::{RequestContext, RoleClient, RoleServer, RunningService, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::IntoTransport;
 use rmcp::{ServerHandler, ServiceExt};
@@ -56,6 +57,11 @@ where
     let door = Door::new(host.clone(), session);
     let served = match door.serve_with_ct(transport, stop).await {
         Ok(running) => running.waiting().await.map(|_| ()).map_err(|error| error.to_string()),
+        // A client that goes before it has said a word is no fault.
+        Err(ServerInitializeError::ConnectionClosed(why)) => {
+            tracing::debug!(why, "the client went before it began");
+            Ok(())
+        }
         Err(error) => Err(error.to_string()),
     };
     host.end_session(session).await?;

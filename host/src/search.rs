@@ -186,9 +186,6 @@ impl SearchIndex {
     pub fn search(&self, text: &str, filter: &Filter, limit: usize) -> Result<Found, SearchError> {
         let terms = query::terms(text);
         let mut pinned = slug(text).and_then(|slug| self.exact.get(&slug)).cloned().unwrap_or_default();
-        if terms.is_empty() && pinned.is_empty() {
-            return Ok(self.all(filter, limit));
-        }
         pinned.retain(|place| filter.takes(&self.assistants[*place]));
         let weighed = terms.iter().map(|term| query::weigh(&self.corpus, term)).collect::<tantivy::Result<Vec<_>>>()?;
         let mut ranked = self.rank(&weighed, filter).map_err(tantivy::TantivyError::from)?;
@@ -196,18 +193,13 @@ impl SearchIndex {
         let total = pinned.len() + ranked.len();
         sort_first(&mut ranked, limit.saturating_sub(pinned.len()));
         let hits = pinned.into_iter().map(|place| self.hit(place, 1.0, &terms, Matched::MAX));
-        let hits =
-            hits.chain(ranked.into_iter().map(|found| self.hit(found.place, found.share, &terms, found.matched)));
+        // BM25 ranks; what is told beside it never rises down the list, so that it does not speak against the order.
+        let mut told = 1.0_f32;
+        let hits = hits.chain(ranked.into_iter().map(|found| {
+            told = told.min(found.share);
+            self.hit(found.place, told, &terms, found.matched)
+        }));
         Ok(Found { hits: hits.take(limit).collect(), total })
-    }
-
-    fn all(&self, filter: &Filter, limit: usize) -> Found {
-        let places: Vec<usize> =
-            (0..self.assistants.len()).filter(|place| filter.takes(&self.assistants[*place])).collect();
-        Found {
-            total: places.len(),
-            hits: places.into_iter().take(limit).map(|place| self.hit(place, 0.0, &[], 0)).collect(),
-        }
     }
 
     fn hit(&self, place: usize, score: f32, terms: &[QueryTerm], matched: Matched) -> Hit {

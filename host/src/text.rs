@@ -2,7 +2,7 @@
 
 /// `text` with at most `max_chars` characters: cut behind a word, with an ellipsis that counts as one of them.
 ///
-/// White space at both ends goes first. A single word longer than the limit is cut inside.
+/// White space at both ends goes first. A word is cut inside where less than a quarter would be left.
 #[must_use]
 pub fn cut(text: &str, max_chars: usize) -> String {
     let text = text.trim();
@@ -14,15 +14,37 @@ pub fn cut(text: &str, max_chars: usize) -> String {
     let head = &text[..end];
     let at_word = text[end..].starts_with(char::is_whitespace);
     let kept = match head.rfind(char::is_whitespace) {
-        Some(space) if !at_word && !head[..space].trim_end().is_empty() => &head[..space],
+        // A long word is cut inside where little would be left else.
+        Some(space) if !at_word && 4 * head[..space].trim_end().len() > head.len() => &head[..space],
         _ => head,
     };
     format!("{}…", kept.trim_end_matches(|c: char| c.is_whitespace() || ",;:-–—".contains(c)))
 }
 
+/// `text` on one line, without what a terminal would obey instead of show: control characters and those that turn the
+/// direction of writing.
+#[must_use]
+pub fn one_line(text: &str) -> String {
+    let shown = |c: char| match c {
+        '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
+        c if c.is_whitespace() => ' ',
+        c if c.is_control() => '\u{fffd}',
+        c => c,
+    };
+    text.chars().map(shown).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::cut;
+    use super::{cut, one_line};
+
+    #[test]
+    fn a_line_holds_nothing_that_a_terminal_obeys() {
+        let check = |text: &str, expected: &str| assert_eq!(one_line(text), expected);
+        check("a\n\tb", "a  b");
+        check("\u{1b}[31mred\u{7}", "\u{fffd}[31mred\u{fffd}");
+        check("\u{202e}x é 发", "\u{fffd}x é 发");
+    }
 
     #[test]
     fn cuts_at_words() {
@@ -39,6 +61,7 @@ mod tests {
         check("Checks, invoices", 9, "Checks…");
         check("发票核对与采购订单", 4, "发票核…");
         check("résumé writer", 9, "résumé…");
+        check("a xxxxxxxxxxxxxxxxxxxxxxxxx", 20, "a xxxxxxxxxxxxxxxxx…");
         check("x", 0, "");
         check("xy", 1, "…");
         check("", 5, "");

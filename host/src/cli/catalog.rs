@@ -4,10 +4,10 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::open::Setting;
-use super::{FAILED, Failure, Places, say, talk};
-use crate::registry::{Definition, Registry};
+use super::{FAILED, Failure, Places, USAGE, say, talk};
+use crate::registry::{Definition, Registry, Severity};
 use crate::search::{Filter, SearchIndex};
-use crate::text::cut;
+use crate::text::{cut, one_line};
 use crate::tools::{self, Audience};
 
 /// Characters of a description on one line.
@@ -55,7 +55,8 @@ fn as_json(definition: &Definition) -> Value {
 }
 
 pub(super) fn list(places: &Places, args: &ListArgs) -> Result<u8, Failure> {
-    let registry = Registry::read(&Setting::read(places)?.sources);
+    let setting = Setting::read(places)?;
+    let registry = Registry::read(&setting.sources);
     let (assistants, shadowed, skipped) = (registry.assistants(), registry.shadowed(), registry.skipped());
     if args.json {
         let listed: Vec<Value> = assistants.iter().map(|one| as_json(one)).collect();
@@ -69,20 +70,30 @@ pub(super) fn list(places: &Places, args: &ListArgs) -> Result<u8, Failure> {
         return Ok(0);
     }
     for one in assistants {
-        say(&format!("{:<32} {}", one.id, cut(&one.description.replace('\n', " "), LINE_CHARS)));
+        say(&format!("{:<32} {}", one.id, cut(&one_line(&one.description), LINE_CHARS)));
+    }
+    for one in assistants.iter().flat_map(|one| &one.warnings).filter(|one| one.severity != Severity::Info) {
+        talk(&format!("warning: {}: {}", one_line(&one.file), one_line(&one.message)));
     }
     for one in shadowed {
-        talk(&format!("shadowed: {}: {}", one.reason.file, one.reason.message));
+        talk(&format!("shadowed: {}: {}", one_line(&one.reason.file), one_line(&one.reason.message)));
     }
     for one in skipped {
-        talk(&format!("skipped: {}: {}", one.file, one.message));
+        talk(&format!("skipped: {}: {}", one_line(&one.file), one_line(&one.message)));
     }
     talk(&format!("{} assistants, {} shadowed, {} skipped", assistants.len(), shadowed.len(), skipped.len()));
+    if assistants.is_empty() {
+        talk(&setting.where_read());
+    }
     Ok(0)
 }
 
 pub(super) fn search(places: &Places, args: &SearchArgs) -> Result<u8, Failure> {
-    let registry = Registry::read(&Setting::read(places)?.sources);
+    if args.query.trim().is_empty() {
+        return Err(Failure::new(USAGE, "the query is empty; describe the task in a sentence, or use `list`"));
+    }
+    let setting = Setting::read(places)?;
+    let registry = Registry::read(&setting.sources);
     let failed = |error| Failure::new(FAILED, error);
     let index = SearchIndex::in_memory(&registry).map_err(failed)?;
     let found = index.search(&args.query, &Filter::default(), usize::from(args.limit)).map_err(failed)?;
@@ -102,11 +113,15 @@ pub(super) fn search(places: &Places, args: &SearchArgs) -> Result<u8, Failure> 
         return Ok(0);
     }
     for (definition, hit) in &hits {
-        let description = cut(&definition.description.replace('\n', " "), LINE_CHARS);
+        let description = cut(&one_line(&definition.description), LINE_CHARS);
         say(&format!("{:.2}  {:<32} {description}", hit.score, definition.id));
     }
     if hits.is_empty() {
-        talk(&format!("none of {} assistants fits; describe the task in other words", registry.assistants().len()));
+        let count = registry.assistants().len();
+        talk(&format!("none of {count} assistants fits; describe the task in other words"));
+        if count == 0 {
+            talk(&setting.where_read());
+        }
     }
     Ok(0)
 }

@@ -53,6 +53,16 @@ impl Setting {
         Ok(Self { config, project, sources, state: places.state.clone() })
     }
 
+    /// Where assistants are read from, for whoever wonders why there are none.
+    pub(super) fn where_read(&self) -> String {
+        let folders: Vec<String> = self.sources.iter().map(|source| source.path.display().to_string()).collect();
+        let project = match &self.project {
+            Some(project) => format!("the project is {}", project.display()),
+            None => "no project was found: --project names one, else it is the repository around the folder".to_owned(),
+        };
+        format!("{project}; assistants are read from {}", folders.join(", "))
+    }
+
     /// What a host is opened with.
     pub(super) async fn options(self) -> Result<Options, Failure> {
         let usage = |error: &dyn std::fmt::Display| Failure::new(USAGE, error);

@@ -1,8 +1,11 @@
 //! `assistant-host run`: search, spawn, live progress on stderr, the result on stdout.
 
+use std::time::Duration;
+
 use assistant_protocol::ids::{ProcessId, SessionId};
 use clap::Args;
 use serde_json::{Map, Value, json};
+use tokio::task::JoinHandle;
 
 use super::open::Setting;
 use super::serve::{LOCAL, refused, signal};
@@ -10,6 +13,7 @@ use super::{FAILED, Failure, Places, USAGE, say, talk};
 use crate::events::{Event, Kind};
 use crate::host::Host;
 use crate::process_table::{Process, Status};
+use crate::text::one_line;
 use crate::tools::CallError;
 
 /// No assistant fits the task.
@@ -18,6 +22,8 @@ const NO_MATCH: u8 = 3;
 const NO_MODEL: u8 = 4;
 /// Cancelled by a signal, as shells tell it.
 const CANCELLED: u8 = 130;
+/// How long the end of a cancelled run is waited for.
+const CANCELLED_WITHIN: Duration = Duration::from_secs(20);
 /// Events that are read at once.
 const EVENTS: u32 = 100;
 
@@ -37,24 +43,26 @@ pub(super) struct RunArgs {
 }
 
 pub(super) async fn run(places: &Places, args: RunArgs) -> Result<u8, Failure> {
+    let interrupted = tokio::spawn(signal());
     let options = Setting::read(places)?.options().await?;
     let host = Host::open(options).await.map_err(|error| refused(&error))?;
-    let ended = in_host(&host, &args).await;
+    let ended = in_host(&host, &args, interrupted).await;
     host.close().await;
     ended
 }
 
-async fn in_host(host: &Host, args: &RunArgs) -> Result<u8, Failure> {
+async fn in_host(host: &Host, args: &RunArgs, interrupted: JoinHandle<()>) -> Result<u8, Failure> {
     let session = host.open_session(LOCAL, "main").await.map_err(|error| Failure::new(FAILED, error))?;
     let spawned = host.call(session, "spawn_assistant", arguments(args)).await.map_err(|error| not_spawned(&error))?;
     tell_spawned(&spawned);
     let process: ProcessId = serde_json::from_value(spawned["process_id"].clone())
         .map_err(|error| Failure::new(FAILED, format!("the spawn was answered with {spawned}: {error}")))?;
+    let mut after = 0;
     let row = tokio::select! {
-        ended = follow(host, process) => ended?,
-        () = signal() => {
+        ended = follow(host, process, &mut after) => ended?,
+        _ = interrupted => {
             talk("cancelling");
-            cancel(host, session, process).await?
+            cancel(host, session, process, &mut after).await?
         }
     };
     Ok(tell_end(args, &row))
@@ -100,14 +108,13 @@ fn tell_spawned(spawned: &Value) {
 }
 
 /// Tells each event as it comes, until the process has ended.
-async fn follow(host: &Host, process: ProcessId) -> Result<Process, Failure> {
+async fn follow(host: &Host, process: ProcessId, after: &mut i64) -> Result<Process, Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::new(FAILED, error);
-    let mut after = 0;
     loop {
-        for event in host.events(process, after, EVENTS).await.map_err(|error| failed(&error))? {
-            after = event.seq;
+        for event in host.events(process, *after, EVENTS).await.map_err(|error| failed(&error))? {
+            *after = event.seq;
             if let Some(line) = line(&event) {
-                talk(&format!("  {line}"));
+                talk(&format!("  {}", one_line(&line)));
             }
         }
         let row = host.process(process).await.map_err(|error| failed(&error))?;
@@ -150,10 +157,11 @@ fn tokens(value: &Value) -> String {
     value.as_u64().map_or_else(|| "?".to_owned(), |count| format!("{count} tokens"))
 }
 
-async fn cancel(host: &Host, session: SessionId, process: ProcessId) -> Result<Process, Failure> {
+async fn cancel(host: &Host, session: SessionId, process: ProcessId, after: &mut i64) -> Result<Process, Failure> {
     let map = Map::from_iter([("process_id".to_owned(), json!(process))]);
     host.call(session, "cancel_assistant", map).await.map_err(|error| Failure::new(FAILED, error))?;
-    follow(host, process).await
+    let ended = tokio::time::timeout(CANCELLED_WITHIN, follow(host, process, after)).await;
+    ended.unwrap_or_else(|_| Err(Failure::new(FAILED, "the end of the run could not be stored; it is given up")))
 }
 
 fn tell_end(args: &RunArgs, row: &Process) -> u8 {

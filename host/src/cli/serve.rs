@@ -20,14 +20,14 @@ pub(super) fn refused(error: &OpenError) -> Failure {
 }
 
 pub(super) async fn mcp(places: &Places) -> Result<u8, Failure> {
-    let options = Setting::read(places)?.options().await?;
-    let host = Host::open(options).await.map_err(|error| refused(&error))?;
     let stop = CancellationToken::new();
     let signalled = stop.clone();
     tokio::spawn(async move {
         signal().await;
         signalled.cancel();
     });
+    let options = Setting::read(places)?.options().await?;
+    let host = Host::open(options).await.map_err(|error| refused(&error))?;
     let served = tokio::select! {
         served = mcp::serve(&host, LOCAL, stdio_pipes(), stop.clone()) => served,
         () = stop.cancelled() => Ok(()),
@@ -39,19 +39,18 @@ pub(super) async fn mcp(places: &Places) -> Result<u8, Failure> {
     }
 }
 
-/// Waits for SIGINT or SIGTERM (Ctrl-C elsewhere).
+/// Waits for SIGINT, SIGTERM or SIGHUP (Ctrl-C elsewhere).
 pub(super) async fn signal() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
-        match (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) {
-            (Ok(mut interrupt), Ok(mut terminate)) => {
-                tokio::select! {
-                    _ = interrupt.recv() => {}
-                    _ = terminate.recv() => {}
-                }
+        let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+        match kinds.into_iter().map(signal).collect::<std::io::Result<Vec<_>>>() {
+            Ok(mut signals) => {
+                let heard = signals.iter_mut().map(|one| Box::pin(one.recv()));
+                futures::future::select_all(heard).await;
             }
-            (Err(error), _) | (_, Err(error)) => {
+            Err(error) => {
                 tracing::error!(%error, "signals cannot be heard");
                 std::future::pending::<()>().await;
             }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::grants::{self, Unavailable};
 use super::{Audience, Call, Hints, Output, Tool, ToolError, row};
 use crate::host::Host;
-use crate::registry::{AssistantId, Definition, Source};
+use crate::registry::{AssistantId, Definition, Severity, Source};
 use crate::search::{Filter, Hit};
 use crate::text::cut;
 
@@ -143,8 +143,13 @@ struct FoundItem {
 pub(crate) fn item(host: &Host, definition: &Definition) -> Item {
     let granted = grants::grant(definition.tools.as_deref(), host.tool_aliases(), host.tools());
     let choice = host.models().resolve(&definition.model, None, host.strict_models());
-    let mut warnings: Vec<String> =
-        definition.warnings.iter().take(WARNINGS_MAX).map(|warning| cut(&warning.message, 200)).collect();
+    let mut warnings: Vec<String> = definition
+        .warnings
+        .iter()
+        .filter(|one| one.severity != Severity::Info)
+        .take(WARNINGS_MAX)
+        .map(|warning| cut(&warning.message, 200))
+        .collect();
     if !granted.unavailable.is_empty() {
         warnings.push(cut(&format!("not available here: {}", names(&granted.unavailable)), 300));
     }

@@ -10,20 +10,20 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::grants::{self, Unavailable};
-use super::{Audience, Call, Hints, Output, Tool, ToolError, assistants, record, row, wait};
+use super::{Audience, Call, Hints, Output, Tool, ToolError, record, row, wait};
 use crate::caller::Caller;
 use crate::message_box;
-use crate::model::{Choice, NoModel};
-use crate::process_table::{self, Capacity, NewProcess, Process, Reason, Status};
-use crate::registry::{Definition, sha256_hex};
-use crate::search::{Filter, MIN_SCORE};
+use crate::process_table::{self, Capacity, Cause, NewProcess, Reason, Status};
+use crate::registry::sha256_hex;
 
-/// Runners-up that a spawn by search tells.
-const RUNNERS_UP: usize = 3;
 /// The longest query and the longest context, bytes.
 const TASK_BYTES_MAX: usize = 1024 * 1024;
 /// The longest label, characters.
 const LABEL_CHARS_MAX: usize = 100;
+
+mod choose;
+
+use choose::{choose, choose_model, may_spawn, working_dir};
 
 pub(super) fn rows() -> Vec<Tool> {
     let hints = Hints { read_only: false, destructive: false, idempotent: false, open_world: true };
@@ -197,7 +197,36 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
         wait_clamped_to_ms: params.wait_ms.and_then(|wait_ms| wait::bound(&call, wait_ms).clamped_to_ms),
     };
     let wait_ms = params.wait_ms.unwrap_or(if params.run_mode == RunMode::Sync { u64::MAX } else { 0 });
-    wait_for(&call, told, wait_ms).await
+    let unheard = CancelUnheard::new(&call, told.process_id, params.run_mode);
+    let output = wait_for(&call, told, wait_ms).await;
+    unheard.heard();
+    output
+}
+
+/// Cancels a process that a client waits for and whose id it has not yet, where the client gives the call up.
+struct CancelUnheard(Option<(crate::host::Host, ProcessId)>);
+
+impl CancelUnheard {
+    fn new(call: &Call, process: ProcessId, run_mode: RunMode) -> Self {
+        let waits = run_mode == RunMode::Sync && call.caller.process().is_none();
+        Self(waits.then(|| (call.host.clone(), process)))
+    }
+
+    fn heard(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for CancelUnheard {
+    fn drop(&mut self) {
+        let Some((host, process)) = self.0.take() else { return };
+        tokio::spawn(async move {
+            let cancel = move |tx: &mut crate::store::Tx<'_>| process_table::cancel(tx, process, Cause::Requested);
+            if let Err(error) = host.store().write(cancel).await {
+                tracing::warn!(%error, %process, "a process that nobody waits for was not cancelled");
+            }
+        });
+    }
 }
 
 fn check_texts(params: &Spawn) -> Result<(), ToolError> {
@@ -212,131 +241,14 @@ fn check_texts(params: &Spawn) -> Result<(), ToolError> {
             return Err(ToolError::bad_argument(message, "Shorten it, or name files that the assistant can read."));
         }
     }
+    if params.model.as_ref().is_some_and(|model| model.trim().is_empty()) {
+        return Err(ToolError::bad_argument("`model` is empty", "Name a configured model, or leave it out."));
+    }
     if params.name.as_ref().is_some_and(|name| name.chars().count() > LABEL_CHARS_MAX) {
         let message = format!("`name` has more than {LABEL_CHARS_MAX} characters");
         return Err(ToolError::bad_argument(message, "Give a short label."));
     }
     Ok(())
-}
-
-async fn choose(call: &Call, params: &Spawn) -> Result<(Arc<Definition>, Option<Matched>), ToolError> {
-    match (&params.assistant_id, &params.search) {
-        (Some(id), None) => Ok((assistants::find(&call.host, id)?, None)),
-        (None, Some(search)) => by_search(call, search).await,
-        (Some(_), Some(_)) => {
-            Err(ToolError::bad_argument("`assistant_id` and `search` are both given", "Give one of the two."))
-        }
-        (None, None) => Err(ToolError::bad_argument(
-            "neither `assistant_id` nor `search` is given",
-            "Name an assistant, or describe the task in search {text}.",
-        )),
-    }
-}
-
-async fn by_search(call: &Call, search: &BySearch) -> Result<(Arc<Definition>, Option<Matched>), ToolError> {
-    if search.text.trim().is_empty() {
-        return Err(ToolError::bad_argument("`search.text` is empty", "Describe the task in a sentence."));
-    }
-    let least = search.min_score.unwrap_or(MIN_SCORE).max(f32::MIN_POSITIVE);
-    let filter = Filter { min_score: 0.0, ..Filter::default() };
-    let found = assistants::search(&call.host, search.text.clone(), filter, 1 + RUNNERS_UP).await?.0;
-    let told = |(definition, hit): &(Arc<Definition>, crate::search::Hit)| RunnerUp {
-        assistant_id: definition.id.to_string(),
-        score: assistants::round(hit.score),
-    };
-    let best = found.iter().position(|(_, hit)| hit.score >= least);
-    let nearest: Vec<RunnerUp> = found.iter().filter(|(_, hit)| hit.score > 0.0).map(told).collect();
-    match (best, nearest.is_empty()) {
-        (Some(best), _) => {
-            let (definition, hit) = &found[best];
-            let others = found.iter().enumerate().filter(|(at, _)| *at != best).map(|(_, one)| told(one));
-            let matched = Matched { score: assistants::round(hit.score), runners_up: others.collect() };
-            Ok((definition.clone(), Some(matched)))
-        }
-        (None, false) => {
-            let nearest: Vec<_> = nearest.iter().map(|one| format!("`{}` ({})", one.assistant_id, one.score)).collect();
-            Err(ToolError::new(
-                "no_match",
-                format!("no assistant fits that task (least score {least}); the nearest are {}", nearest.join(", ")),
-                "Rephrase the search, name one of the nearest as assistant_id if it fits after all, or do it yourself.",
-            ))
-        }
-        (None, true) => Err(ToolError::new(
-            "no_match",
-            "no assistant shares a word with that task",
-            "Rephrase the search with the subject and the kind of work, or do it yourself.",
-        )),
-    }
-}
-
-/// Who may be spawned by whom: as the definition says, and without a word of it whoever holds all the tools that it
-/// would have. A session is `main` unless configured, and holds them all.
-fn may_spawn(definition: &Definition, tools: &[String], parent: Option<&Process>) -> Result<(), ToolError> {
-    let Some(allowed) = &definition.allowed_callers else {
-        let Some(parent) = parent else { return Ok(()) };
-        let more: Vec<&str> = tools.iter().filter(|tool| !parent.tools.contains(tool)).map(String::as_str).collect();
-        if more.is_empty() {
-            return Ok(());
-        }
-        return Err(ToolError::new(
-            "caller_not_allowed",
-            format!(
-                "`{}` has tools that `{}` has not ({}), and its definition names no allowed_callers",
-                definition.id,
-                parent.assistant_id,
-                more.join(", ")
-            ),
-            "Choose an assistant with fewer tools, or do this part yourself.",
-        ));
-    };
-    let caller = parent.map_or("main", |parent| parent.assistant_id.as_str());
-    if allowed.iter().any(|one| one == caller || one == "*") {
-        return Ok(());
-    }
-    Err(ToolError::new(
-        "caller_not_allowed",
-        format!("`{}` may be spawned by {} only, and not by `{caller}`", definition.id, allowed.join(", ")),
-        "Choose another assistant, or leave this part to a caller that may.",
-    ))
-}
-
-fn choose_model(
-    call: &Call,
-    wish: &[String],
-    named: Option<&str>,
-    parent: Option<&Process>,
-) -> Result<Choice, ToolError> {
-    // A model that the caller itself names is meant: it is not quietly replaced.
-    let strict = named.is_some() || call.host.strict_models();
-    let wish = if named.is_some() { &wish[..1] } else { wish };
-    let spawner = parent.map(|parent| parent.model.as_str());
-    call.host.models().resolve(wish, spawner, strict).map_err(|error| match (error, named) {
-        (NoModel::Refused { known, .. }, Some(named)) => ToolError::new(
-            "no_model",
-            format!("the model `{named}` is not configured; there are: {known}"),
-            "Name one of them, or leave `model` out.",
-        ),
-        (error, _) => ToolError::new("no_model", error, "Tell the user; do the task yourself meanwhile."),
-    })
-}
-
-/// The folder of a process: `wanted` below `base`, which is the caller's.
-fn working_dir(base: Option<PathBuf>, wanted: Option<&str>) -> Result<Option<PathBuf>, ToolError> {
-    let Some(wanted) = wanted else { return Ok(base) };
-    let refused = |why: &str| {
-        let shown: String = wanted.chars().take(200).collect();
-        ToolError::bad_argument(format!("`working_dir` {shown} {why}"), "Give a folder below the project folder.")
-    };
-    let base = base.ok_or_else(|| refused("cannot be used: this host has no project folder"))?;
-    let base = base.canonicalize().map_err(|_| refused("cannot be used: the project folder is gone"))?;
-    let dir = base.join(wanted).canonicalize().map_err(|_| refused("does not exist"))?;
-    if !dir.starts_with(&base) {
-        return Err(refused("lies outside of the project folder"));
-    }
-    if !dir.is_dir() {
-        return Err(refused("is no folder"));
-    }
-    Ok(Some(dir))
 }
 
 /// Waits for the end, where that is wanted, and hands it over in the commit that records the answer.

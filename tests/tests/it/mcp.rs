@@ -190,5 +190,36 @@ async fn the_newest_era_needs_no_handshake() {
     assert_eq!(tools["result"]["tools"].as_array().map(Vec::len), Some(7), "{tools}");
     drop(raw.stdin.take());
     assert_eq!(raw.ends().await, 0);
-    tokio::time::sleep(Duration::ZERO).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_gives_a_sync_spawn_up_leaves_nothing_running() {
+    let (bed, steps) = bed();
+    let mut raw = Raw::start(&bed, &steps);
+    raw.initialize().await;
+    let spawn =
+        json!({ "name": "spawn_assistant", "arguments": { "assistant_id": "h", "query": "go", "run_mode": "sync" } });
+    raw.write(&format!("{}\n", json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": spawn }))).await;
+    let state = bed.state();
+    let row = async |wanted: &str| loop {
+        let db = rusqlite::Connection::open(state.join("assistant-host.db")).expect("the store");
+        let status = db.query_row("SELECT status FROM assistant_processes", [], |row| row.get::<_, String>(0));
+        if status.is_ok_and(|status| status == wanted) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    };
+    timeout(SOON, row("running")).await.expect("it runs");
+    raw.write("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":7}}\n").await;
+    timeout(SOON, row("cancelled")).await.expect("it is cancelled");
+    drop(raw.stdin.take());
+    assert_eq!(raw.ends().await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_goes_before_it_began_is_no_fault() {
+    let (bed, steps) = bed();
+    let mut raw = Raw::start(&bed, &steps);
+    drop(raw.stdin.take());
+    assert_eq!(raw.ends().await, 0);
 }
