@@ -9,7 +9,7 @@
 //!
 //! What genai logs holds whole bodies; nothing of it reaches a subscriber. The events of an answer are bounded in bytes.
 //! A body without any event is gathered inside genai, where its bytes cannot be seen: it is bounded in reads, which is
-//! why the calls of a model have a thread of their own (see [`thread`]).
+//! why the calls of a model have a thread of their own (see `network/thread.rs`).
 
 use std::fmt;
 use std::sync::Arc;
