@@ -4,7 +4,7 @@
 
 use assistant_protocol::ids::{ProcessId, SessionId, ThreadId};
 use assistant_protocol::types::Usage;
-use rusqlite::{Connection, OptionalExtension, Row, named_params};
+use rusqlite::{Connection, Row, named_params};
 
 use crate::limits::Limits;
 use crate::names::named;
@@ -247,13 +247,20 @@ where
     text.map(|text| text.parse().map_err(|error| unreadable(row, column, error))).transpose()
 }
 
+/// The rows that fit a condition on one id, oldest first.
+fn select(db: &Connection, condition: &str, id: String) -> Result<Vec<Process>, StoreError> {
+    let sql = format!("SELECT {COLUMNS} FROM assistant_processes WHERE {condition} ORDER BY seq");
+    let mut look = db.prepare_cached(&sql)?;
+    let rows = look.query_map([id], from_row)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
 /// The row of a process, if there is one.
 ///
 /// # Errors
 /// The store's.
 pub fn find(db: &Connection, process: ProcessId) -> Result<Option<Process>, StoreError> {
-    let mut look = db.prepare_cached(&format!("SELECT {COLUMNS} FROM assistant_processes WHERE process_id = ?1"))?;
-    Ok(look.query_row([process.to_string()], from_row).optional()?)
+    Ok(select(db, "process_id = ?1", process.to_string())?.pop())
 }
 
 /// The process whose thread this is, if there is one.
@@ -261,8 +268,7 @@ pub fn find(db: &Connection, process: ProcessId) -> Result<Option<Process>, Stor
 /// # Errors
 /// The store's.
 pub fn find_thread(db: &Connection, thread: ThreadId) -> Result<Option<Process>, StoreError> {
-    let mut look = db.prepare_cached(&format!("SELECT {COLUMNS} FROM assistant_processes WHERE thread_id = ?1"))?;
-    Ok(look.query_row([thread.to_string()], from_row).optional()?)
+    Ok(select(db, "thread_id = ?1", thread.to_string())?.pop())
 }
 
 /// The row of a process that is known to be there.
@@ -273,17 +279,13 @@ pub fn get(db: &Connection, process: ProcessId) -> Result<Process, StoreError> {
     find(db, process)?.ok_or_else(|| StoreError::Damaged(format!("process {process} has no row")))
 }
 
-/// The children of a process, or of a session (the processes that it spawned itself), oldest first.
+/// The children of a process, oldest first: all, or those that have not ended.
 ///
 /// # Errors
 /// The store's.
 pub fn children(db: &Connection, parent: ProcessId, living: bool) -> Result<Vec<Process>, StoreError> {
-    let only = if living { format!("AND {LIVING}") } else { String::new() };
-    let mut look = db.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM assistant_processes WHERE parent_process_id = ?1 {only} ORDER BY seq"
-    ))?;
-    let rows = look.query_map([parent.to_string()], from_row)?;
-    Ok(rows.collect::<Result<_, _>>()?)
+    let only = if living { format!(" AND {LIVING}") } else { String::new() };
+    select(db, &format!("parent_process_id = ?1{only}"), parent.to_string())
 }
 
 /// The processes that a session spawned itself and that have not ended, oldest first.
@@ -291,12 +293,7 @@ pub fn children(db: &Connection, parent: ProcessId, living: bool) -> Result<Vec<
 /// # Errors
 /// The store's.
 pub fn roots(db: &Connection, session: SessionId) -> Result<Vec<Process>, StoreError> {
-    let mut look = db.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM assistant_processes WHERE session_id = ?1 AND {LIVING} AND parent_process_id IS NULL \
-         ORDER BY seq"
-    ))?;
-    let rows = look.query_map([session.to_string()], from_row)?;
-    Ok(rows.collect::<Result<_, _>>()?)
+    select(db, &format!("session_id = ?1 AND {LIVING} AND parent_process_id IS NULL"), session.to_string())
 }
 
 /// All processes with this status, oldest first.

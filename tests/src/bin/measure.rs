@@ -1,4 +1,4 @@
-//! How fast it is, on this machine: `cargo run --release -p conformance --bin measure`.
+//! How fast it is, on this machine: `cargo build --release -p conformance --bins && target/release/measure`.
 //!
 //! Each figure is told beside a floor of the same run: what the machine needs for the bare parts of the same work.
 
