@@ -2,6 +2,7 @@
 //! provider is asked; the answer is recorded before the runner has it.
 
 use std::collections::HashSet;
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
@@ -9,6 +10,7 @@ use assistant_protocol::error::{Kind, RpcError};
 use assistant_protocol::ids::MessageId;
 use assistant_protocol::service::CallCx;
 use assistant_protocol::types::{Content, LlmRequestParams, LlmRequestResult, Message, Part, Role, ToolSpec};
+use futures::FutureExt;
 use serde_json::json;
 use tokio::sync::OwnedMutexGuard;
 
@@ -173,14 +175,15 @@ fn ask(
 }
 
 async fn ask_model(link: &Link, ask: &Ask) -> Result<Answer, ModelError> {
+    let rejected = |message: String| ModelError {
+        kind: ModelErrorKind::Rejected,
+        provider: link.row.model.clone(),
+        status: None,
+        retry_after_ms: None,
+        message,
+    };
     let Some(model) = link.host.models().get(&link.row.model) else {
-        return Err(ModelError {
-            kind: ModelErrorKind::Rejected,
-            provider: link.row.model.clone(),
-            status: None,
-            retry_after_ms: None,
-            message: format!("the model `{}` is not configured any more", link.row.model),
-        });
+        return Err(rejected(format!("the model `{}` is not configured any more", link.row.model)));
     };
     let most = usize::try_from(link.limits.result_bytes).unwrap_or(usize::MAX);
     let seen = |progress: Progress| {
@@ -198,6 +201,8 @@ async fn ask_model(link: &Link, ask: &Ask) -> Result<Answer, ModelError> {
             tracing::warn!(%error, "a retry was not recorded");
         }
     });
+    // A model may be an app's own: its panic is a failure of the model, not of the runner that asked.
+    let answering = AssertUnwindSafe(answering).catch_unwind();
     tokio::pin!(answering);
     link.partial.lock().unwrap_or_else(PoisonError::into_inner).clear();
     loop {
@@ -210,7 +215,9 @@ async fn ask_model(link: &Link, ask: &Ask) -> Result<Answer, ModelError> {
                 });
                 link.record(events::Kind::ModelRetry, told).await;
             }
-            answered = &mut answering => return answered,
+            answered = &mut answering => {
+                return answered.unwrap_or_else(|_| Err(rejected("the model panicked".to_owned())));
+            }
         }
     }
 }

@@ -134,6 +134,32 @@ async fn a_failing_model_is_the_reason() {
     }
 }
 
+/// A model of an app that has a fault.
+struct Panicking;
+
+impl Model for Panicking {
+    fn answer<'a>(&'a self, ask: Ask, _: &'a (dyn Fn(Progress) + Sync)) -> BoxFuture<'a, Result<Answer, ModelError>> {
+        async move { panic!("a fault of the app, after {} messages", ask.messages.len()) }.boxed()
+    }
+
+    fn provider(&self) -> &str {
+        "panicking"
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panicking_model_is_told_and_the_host_goes_on() {
+    let bed = Bed::with_model(RUNNER, &[("x.md", &assistant("x", ""))], Arc::new(Panicking));
+    let client = bed.open().await;
+    for _ in 0..2 {
+        let spawned = client.spawn("x", "go").await;
+        let ended = client.end(&spawned).await;
+        assert_eq!((&ended["status"], &ended["reason"]), (&json!("failed"), &json!("model_failed")), "{ended}");
+        assert!(ended["error"].as_str().is_some_and(|text| text.contains("the model panicked")), "{ended}");
+    }
+    client.host.close().await;
+}
+
 /// What `read_file` and `list_files` give for `arguments`, as the assistant sees it.
 async fn file_tool(client: &Client, assistant: &str) -> String {
     let spawned = client.spawn(assistant, "go").await;
