@@ -9,10 +9,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::{Args, Parser, Subcommand};
 
 mod catalog;
+#[expect(dead_code, reason = "the commands that use all of it are on their way")]
+mod client;
 mod demo;
+mod detach;
+mod line;
+mod log;
 mod open;
+mod pipe;
+mod place;
 mod run;
 mod serve;
+mod start;
+mod steer;
 
 /// What a command ends with when it fails.
 const FAILED: u8 = 1;
@@ -41,6 +50,9 @@ struct Places {
     /// The project folder [default: CLAUDE_PROJECT_DIR, else the repository around the working folder]
     #[arg(long, global = true, value_name = "DIR")]
     project: Option<PathBuf>,
+    /// Belong to no project
+    #[arg(long, global = true, conflicts_with = "project")]
+    no_project: bool,
     /// Read assistants from here instead of the usual folders; may be repeated
     #[arg(long, global = true, value_name = "DIR")]
     assistants: Vec<PathBuf>,
@@ -48,8 +60,14 @@ struct Places {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Serve an MCP client on stdin and stdout
-    Mcp,
+    /// Serve an MCP client on stdin and stdout: a pipe to the host of the state directory, which it starts if need be
+    Mcp(McpArgs),
+    /// Be the host of the state directory, in the foreground
+    Serve(serve::ServeArgs),
+    /// Tell whether a host runs for the state directory, and what it does
+    Status(steer::StatusArgs),
+    /// End the host of the state directory
+    Stop(steer::StopArgs),
     /// Find an assistant for a task, run it, and print its result
     Run(run::RunArgs),
     /// List the assistants, and the files that are none with the reason
@@ -60,6 +78,13 @@ enum Command {
     Tools(catalog::ToolsArgs),
     /// Show the main job on a scripted model, with real processes, in a few seconds
     Demo,
+}
+
+#[derive(Args)]
+struct McpArgs {
+    /// Hold the host inside: it ends with this client, and the state directory has no other clients meanwhile
+    #[arg(long)]
+    embedded: bool,
 }
 
 /// Why a command failed: what to say, and the exit code.
@@ -91,7 +116,11 @@ pub fn main() -> ExitCode {
             return if error.print().is_ok() { ExitCode::from(code) } else { ExitCode::from(FAILED) };
         }
     };
-    start_talk();
+    match without_runtime(&cli) {
+        None => {}
+        Some(ended) => return told(ended),
+    }
+    start_log(&cli);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -102,6 +131,21 @@ pub fn main() -> ExitCode {
     let ended = runtime.block_on(dispatch(cli));
     // A thread may still wait for stdin; nobody waits for it.
     runtime.shutdown_background();
+    told(ended)
+}
+
+/// Commands that are a pipe, or a question: they need none of the host, and start in no time.
+fn without_runtime(cli: &Cli) -> Option<Result<u8, Failure>> {
+    match &cli.command {
+        Command::Mcp(args) if !args.embedded => Some(pipe::mcp(&cli.places)),
+        Command::Serve(args) if args.detach => Some(detach::detach(&cli.places)),
+        Command::Status(args) => Some(steer::status(&cli.places, args)),
+        Command::Stop(args) => Some(steer::stop(&cli.places, args)),
+        _ => None,
+    }
+}
+
+fn told(ended: Result<u8, Failure>) -> ExitCode {
     match ended {
         Ok(0) if UNSAID.load(Ordering::Relaxed) => ExitCode::from(FAILED),
         Ok(code) => ExitCode::from(code),
@@ -129,7 +173,10 @@ fn every_assistants_folder(args: &[OsString], parsed: Vec<PathBuf>) -> Vec<PathB
 async fn dispatch(cli: Cli) -> Result<u8, Failure> {
     let places = cli.places;
     match cli.command {
-        Command::Mcp => serve::mcp(&places).await,
+        Command::Mcp(_) => serve::embedded(&places).await,
+        Command::Serve(args) => serve::serve(&places, &args).await,
+        Command::Status(args) => steer::status(&places, &args),
+        Command::Stop(args) => steer::stop(&places, &args),
         Command::Run(args) => run::run(&places, args).await,
         Command::List(args) => catalog::list(&places, &args),
         Command::Search(args) => catalog::search(&places, &args),
@@ -138,14 +185,30 @@ async fn dispatch(cli: Cli) -> Result<u8, Failure> {
     }
 }
 
-/// The program's log goes to stderr: warnings, or what ASSISTANT_HOST_LOG asks for.
-fn start_talk() {
-    let wanted = std::env::var("ASSISTANT_HOST_LOG").unwrap_or_else(|_| "warn,rmcp=error,tantivy=error".to_owned());
-    let filter = tracing_subscriber::EnvFilter::builder().parse_lossy(wanted);
-    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false);
-    if let Err(error) = subscriber.try_init() {
-        talk(&format!("no log: {error}"));
+/// Starts the log: to stderr, and for a command that is a host to its file.
+fn start_log(cli: &Cli) {
+    let stderr = match &cli.command {
+        Command::Serve(args) if args.background => log::Stderr::IsTheLog,
+        Command::Serve(_) | Command::Mcp(_) => log::Stderr::ForPeople,
+        _ => return log::start(None),
+    };
+    // What is wrong with the place is told by whoever opens the host.
+    let Ok(place) = place::Place::find(&cli.places) else { return log::start(None) };
+    match crate::host::make_private(&place.state) {
+        Ok(()) => log::start(Some((&place.log(), stderr))),
+        Err(_) => log::start(None),
     }
+}
+
+/// The time of the machine, Unix milliseconds.
+fn now_ms() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// How long ago a time is, for people.
+fn ago(at: i64) -> String {
+    crate::text::duration(now_ms() - at)
 }
 
 /// Data that could not be written: the command has failed, whatever it did.

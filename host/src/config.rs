@@ -158,6 +158,15 @@ impl Config {
         Ok(config)
     }
 
+    /// The variables that keys are read from: those that it names, else those of the providers that need no more.
+    #[must_use]
+    pub fn key_variables(&self) -> Vec<String> {
+        if self.models.is_empty() {
+            return crate::model::variables_of_keys();
+        }
+        self.models.values().filter_map(|model| model.api_key_env.clone()).collect()
+    }
+
     /// A path of the file: `~/` is the home folder, and a relative one starts at the file's folder.
     #[must_use]
     pub fn resolve_path(&self, path: &Path, env: &dyn Fn(&str) -> Option<String>) -> PathBuf {

@@ -1,9 +1,10 @@
 //! The host: what is shared, opened once, closed once.
 
 use std::collections::BTreeMap;
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use assistant_protocol::ids::{ProcessId, SessionId};
 use serde_json::{Map, Value};
@@ -21,6 +22,10 @@ use crate::search::{SearchError, SearchIndex};
 use crate::store::{Clock, Store, StoreError};
 use crate::tools::{self, CallError, Output, Tool};
 use crate::{events, supervisor};
+
+mod lock;
+
+pub(crate) use lock::make_private;
 
 /// Runners that are being launched at once; more make no launch faster.
 const LAUNCHES_MAX: usize = 8;
@@ -45,6 +50,10 @@ pub struct Options {
     pub runner: RunnerCommand,
     /// Tells the time.
     pub clock: Clock,
+    /// How long another host that holds the state directory is waited for: it may be about to end.
+    pub lock_wait: Duration,
+    /// Where whoever opens the host writes its log; errors that the host's own log explains name it.
+    pub log: Option<PathBuf>,
 }
 
 impl Options {
@@ -61,6 +70,8 @@ impl Options {
             tool_aliases: BTreeMap::new(),
             runner,
             clock: Arc::new(now),
+            lock_wait: Duration::ZERO,
+            log: None,
         }
     }
 }
@@ -113,6 +124,8 @@ struct Shared {
     runners: TaskTracker,
     closing: CancellationToken,
     supervisor: TaskTracker,
+    /// Variables with keys that clients have and this host has not.
+    keys_elsewhere: RwLock<Vec<String>>,
     _lock: File,
 }
 
@@ -240,6 +253,36 @@ impl Host {
         }
     }
 
+    /// Processes that have not ended.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn living(&self) -> Result<u32, StoreError> {
+        self.store().read(process_table::living).await
+    }
+
+    /// Where whoever opened the host writes its log.
+    #[must_use]
+    pub fn log(&self) -> Option<&Path> {
+        self.0.options.log.as_deref()
+    }
+
+    /// Variables with keys that clients have told and this host has not.
+    pub(crate) fn keys_elsewhere(&self) -> Vec<String> {
+        self.0.keys_elsewhere.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes variables with keys that a client has and this host has not.
+    #[cfg(feature = "socket")]
+    pub(crate) fn note_keys(&self, names: Vec<String>) {
+        let mut known = self.0.keys_elsewhere.write().unwrap_or_else(PoisonError::into_inner);
+        for name in names {
+            if !known.contains(&name) {
+                known.push(name);
+            }
+        }
+    }
+
     /// What answers model calls.
     #[must_use]
     pub fn models(&self) -> &Models {
@@ -314,7 +357,7 @@ impl Host {
 }
 
 fn open_files(options: Options) -> Result<Shared, OpenError> {
-    let lock = hold(&options.state)?;
+    let lock = lock::hold(&options.state, options.lock_wait)?;
     let store = Arc::new(Store::open(&options.state, options.clock.clone())?);
     let stored = store.look(|db| Ok::<_, StoreError>(mirror::stored(db)?))?;
     let registry = Registry::read(&options.sources).join(stored);
@@ -329,34 +372,8 @@ fn open_files(options: Options) -> Result<Shared, OpenError> {
         runners: TaskTracker::new(),
         closing: CancellationToken::new(),
         supervisor: TaskTracker::new(),
+        keys_elsewhere: RwLock::default(),
         _lock: lock,
         options,
     })
-}
-
-/// Takes the exclusive lock on a state directory, which lasts as long as the file is open.
-fn hold(state: &Path) -> Result<File, OpenError> {
-    let failed = |error| OpenError::State { state: state.to_owned(), error };
-    make_private(state).map_err(failed)?;
-    let lock = File::options().create(true).truncate(false).write(true).open(state.join("lock")).map_err(failed)?;
-    let pid_file = state.join("pid");
-    match lock.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            let pid = std::fs::read_to_string(pid_file).unwrap_or_else(|_| "unknown".to_owned());
-            return Err(OpenError::Held { state: state.to_owned(), pid: pid.trim().to_owned() });
-        }
-        Err(TryLockError::Error(error)) => return Err(failed(error)),
-    }
-    std::fs::write(pid_file, format!("{}\n", std::process::id())).map_err(failed)?;
-    Ok(lock)
-}
-
-/// Makes a folder that only its owner may enter; one that is there is left as it is.
-fn make_private(dir: &Path) -> std::io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(dir)
 }

@@ -8,7 +8,8 @@
 //! In reading order:
 //!
 //! * [`host`]: what is shared, opened once, closed once; [`limits`]: what is allowed;
-//! * doors: [`mcp`] (rmcp over the tool table), `session` (one running runner and what it asks);
+//! * doors: [`mcp`] (rmcp over the tool table), `door` (the same on a local socket, feature `socket`), `session` (one
+//!   running runner and what it asks);
 //! * [`tools`]: the table, and who may call what; [`caller`]: who asks;
 //! * memory: [`registry`] and [`search`] (assistants), [`process_table`], [`message_box`], [`conversation`],
 //!   [`events`], all over [`store`] (SQLite, one writer);
@@ -37,6 +38,8 @@ pub mod caller;
 pub mod cli;
 pub mod config;
 pub mod conversation;
+#[cfg(feature = "socket")]
+pub mod door;
 pub mod events;
 pub mod host;
 pub mod launcher;

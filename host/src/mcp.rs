@@ -55,7 +55,8 @@ where
 {
     let session = host.open_session(principal, "main").await?;
     let door = Door::new(host.clone(), session);
-    let served = match door.serve_with_ct(transport, stop).await {
+    // A child: the service cancels the token that it is given when it ends.
+    let served = match door.serve_with_ct(transport, stop.child_token()).await {
         Ok(running) => running.waiting().await.map(|_| ()).map_err(|error| error.to_string()),
         // A client that goes before it has said a word is no fault.
         Err(ServerInitializeError::ConnectionClosed(why)) => {

@@ -34,9 +34,25 @@ pub fn one_line(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
+/// A length of time as people say it, in at most two units: `3 d 4 h`, `12 min 5 s`, `9 s`.
+#[must_use]
+pub fn duration(ms: i64) -> String {
+    let s = ms.max(0) / 1_000;
+    let two = |big: i64, big_unit: &str, small: i64, small_unit: &str| match small {
+        0 => format!("{big} {big_unit}"),
+        _ => format!("{big} {big_unit} {small} {small_unit}"),
+    };
+    match s {
+        0..60 => format!("{s} s"),
+        60..3_600 => two(s / 60, "min", s % 60, "s"),
+        3_600..86_400 => two(s / 3_600, "h", s % 3_600 / 60, "min"),
+        _ => two(s / 86_400, "d", s % 86_400 / 3_600, "h"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{cut, one_line};
+    use super::{cut, duration, one_line};
 
     #[test]
     fn a_line_holds_nothing_that_a_terminal_obeys() {
@@ -65,5 +81,16 @@ mod tests {
         check("x", 0, "");
         check("xy", 1, "…");
         check("", 5, "");
+    }
+
+    #[test]
+    fn times_are_told_in_two_units() {
+        let check = |ms: i64, want: &str| assert_eq!(duration(ms), want, "{ms}");
+        check(-5, "0 s");
+        check(59_999, "59 s");
+        check(60_000, "1 min");
+        check(725_000, "12 min 5 s");
+        check(3_600_000 + 59_000, "1 h");
+        check(86_400_000 * 3 + 3_600_000 * 4, "3 d 4 h");
     }
 }

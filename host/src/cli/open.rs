@@ -13,6 +13,8 @@ use crate::launcher::RunnerCommand;
 use crate::model::Models;
 use crate::registry::{self, SourceDir};
 
+/// How long a host that is about to end is waited for.
+const LOCK_WITHIN: Duration = Duration::from_secs(5);
 /// How long a runner may take to say its build id.
 const BUILD_ID_WITHIN: Duration = Duration::from_secs(2);
 /// The longest build id, in bytes, with the end of its line.
@@ -30,6 +32,11 @@ pub(super) fn env(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
+/// A folder with a short path, for a socket whose own would be too long.
+pub(super) fn run_dir() -> PathBuf {
+    env("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|dir| dir.is_absolute()).unwrap_or_else(std::env::temp_dir)
+}
+
 impl Setting {
     /// Reads the configuration and finds the project and the folders of assistants. Takes no lock.
     pub(super) fn read(places: &Places) -> Result<Self, Failure> {
@@ -38,12 +45,7 @@ impl Setting {
         let fallback = config_path.clone().unwrap_or_else(|_| PathBuf::from("config.toml"));
         let config = Config::read(places.config.as_deref(), &fallback).map_err(|error| usage(&error))?;
         let cwd = std::env::current_dir().map_err(|error| usage(&format!("there is no working folder: {error}")))?;
-        let project = paths::project_of(&env, places.project.as_deref(), &cwd);
-        if let (Some(named), Some(project)) = (&places.project, &project)
-            && !project.is_dir()
-        {
-            return Err(usage(&format!("--project {}: there is no such folder", named.display())));
-        }
+        let project = super::place::project(places, &cwd)?;
         if let Some(missing) = places.assistants.iter().find(|folder| !folder.is_dir()) {
             return Err(usage(&format!("--assistants {}: there is no such folder", missing.display())));
         }
@@ -72,6 +74,8 @@ impl Setting {
         };
         let models = Models::from_config(&self.config, &env).map_err(|error| usage(&error))?;
         let mut options = Options::new(absolute(state)?, runner().await?);
+        options.lock_wait = LOCK_WITHIN;
+        options.log = Some(options.state.join(super::place::LOG_FILE));
         options.project = self.project;
         options.sources = self.sources;
         options.models = models;

@@ -8,8 +8,9 @@ use serde_json::{Map, Value, json};
 use tokio::task::JoinHandle;
 
 use super::open::Setting;
-use super::serve::{LOCAL, refused, signal};
+use super::serve::{refused, signal};
 use super::{FAILED, Failure, Places, USAGE, say, talk};
+use crate::door::LOCAL;
 use crate::events::{Event, Kind};
 use crate::host::Host;
 use crate::process_table::{Process, Status};

@@ -14,6 +14,12 @@ const MODELS_OF_KEYS: [(&str, Provider, &str); 2] = [
     ("OPENAI_API_KEY", Provider::OpenAi, "gpt-5-mini"),
 ];
 
+/// The variables whose key is enough, without a configuration.
+#[must_use]
+pub fn variables_of_keys() -> Vec<String> {
+    MODELS_OF_KEYS.iter().map(|(variable, _, _)| (*variable).to_owned()).collect()
+}
+
 /// Names that other systems' definitions use for whichever model of a family there is.
 const FAMILIES: [&str; 3] = ["sonnet", "opus", "haiku"];
 

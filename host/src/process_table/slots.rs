@@ -55,6 +55,15 @@ pub(super) fn count_status(db: &Connection, session: SessionId, status: Option<S
     Ok(look.query_row((session.to_string(), status), |row| row.get(0))?)
 }
 
+/// Processes of the host that have not ended.
+///
+/// # Errors
+/// The store's.
+pub fn living(db: &Connection) -> Result<u32, StoreError> {
+    let mut look = db.prepare_cached(&format!("SELECT count(*) FROM assistant_processes WHERE {LIVING}"))?;
+    Ok(look.query_row([], |row| row.get(0))?)
+}
+
 /// Moves every queued process for which there is a slot to `starting`: one of each session in turn, oldest first.
 ///
 /// # Errors

@@ -22,7 +22,7 @@ pub(crate) fn mcp(bed: &Bed, steps: &Value) -> Command {
     std::fs::write(&config, "default_model = \"s\"\n[models.s]\nprovider = \"scripted\"\nscript = \"script.json\"\n")
         .expect("a file");
     let mut command = Command::new(HOST);
-    command.arg("mcp").arg("--state").arg(bed.state()).arg("--config").arg(config);
+    command.args(["mcp", "--embedded"]).arg("--state").arg(bed.state()).arg("--config").arg(config);
     command.arg("--assistants").arg(bed.dir.path().join("assistants")).arg("--project").arg(bed.project());
     command.stderr(Stdio::inherit()).kill_on_drop(true);
     command

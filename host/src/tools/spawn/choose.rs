@@ -110,8 +110,26 @@ pub(super) fn choose_model(
             format!("the model `{named}` is not configured; there are: {known}"),
             "Name one of them, or leave `model` out.",
         ),
-        (error, _) => ToolError::new("no_model", error, "Tell the user; do the task yourself meanwhile."),
+        (error, _) => {
+            let message = format!("{error}{}", why_no_key(&call.host));
+            ToolError::new("no_model", message, "Tell the user; do the task yourself meanwhile.")
+        }
     })
+}
+
+/// What explains a missing model: keys that only a client has, and where the host tells more.
+fn why_no_key(host: &crate::host::Host) -> String {
+    let mut why = String::new();
+    for name in host.keys_elsewhere() {
+        why.push_str(&format!(
+            ". {name} is set where the client runs, but not where the host was started: name a file with the key as \
+             `api_key_file` in the configuration, or `assistant-host stop` and start again"
+        ));
+    }
+    if let Some(log) = host.log() {
+        why.push_str(&format!(". The host's log is {}", log.display()));
+    }
+    why
 }
 
 /// The folder of a process: `wanted` below `base`, which is the caller's.

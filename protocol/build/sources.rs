@@ -1,7 +1,7 @@
-//! Computes the build id: a hash over the sources of the protocol, by which a host knows that a runner is of its build.
+//! Computes a build id: a hash over the sources of a crate, by which programs know that they are of one build.
 
 use std::path::{Path, PathBuf};
-use std::{env, fs, io};
+use std::{fs, io};
 
 /// FNV-1a, 64 bits: the same on every platform, and no dependency.
 fn hash(hash: u64, bytes: &[u8]) -> u64 {
@@ -20,12 +20,12 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
     Ok(())
 }
 
-fn main() -> io::Result<()> {
-    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").ok_or(io::ErrorKind::NotFound)?).join("src");
+/// The hash over all files below `root`, their paths included; line ends do not count.
+pub(crate) fn sources(root: &Path) -> io::Result<u64> {
     let mut found = Vec::new();
-    files(&root, &mut found)?;
+    files(root, &mut found)?;
     let relative = |path: &Path| -> Vec<String> {
-        let below = path.strip_prefix(&root).unwrap_or(path);
+        let below = path.strip_prefix(root).unwrap_or(path);
         below.components().map(|part| part.as_os_str().to_string_lossy().into_owned()).collect()
     };
     found.sort_by_key(|path| relative(path));
@@ -35,7 +35,5 @@ fn main() -> io::Result<()> {
         id = hash(hash(hash(id, relative(&path).join("/").as_bytes()), b"\0"), &content);
         id = hash(id, b"\0");
     }
-    println!("cargo:rerun-if-changed=src");
-    println!("cargo:rustc-env=ASSISTANT_PROTOCOL_BUILD_ID={id:016x}");
-    Ok(())
+    Ok(id)
 }

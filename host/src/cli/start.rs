@@ -1,0 +1,159 @@
+//! Reaching the host of a place, and starting it where there is none.
+//!
+//! Of many clients that come at once, one starts the host and the others wait for it: a lock on `door/start.lock`.
+//! The host is started by a program in between, which leaves the client's session and ends at once: so it is neither in
+//! the process group of the client, nor on its terminal, nor among its children.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use interprocess::local_socket::ConnectOptions;
+use interprocess::local_socket::Stream;
+use interprocess::local_socket::traits::Stream as _;
+use serde::{Deserialize, Serialize};
+
+use super::place::Place;
+use super::{FAILED, Failure, USAGE, talk};
+use crate::door::hello::{self, Hello, Reply, Want};
+use crate::door::{Address, make_folder};
+
+/// How long a client tries to reach a host, starting it included.
+const REACH_WITHIN: Duration = Duration::from_secs(60);
+/// How long a host may take for its first line.
+const REPLY_WITHIN: Duration = Duration::from_secs(10);
+/// How long a host may take to say that it is ready.
+const READY_WITHIN: Duration = Duration::from_secs(45);
+
+/// What a started host says on its stdout, once.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Word {
+    /// Its door is open.
+    Ready,
+    /// It could not be opened.
+    Failed {
+        /// The exit code of whoever wanted it.
+        code: u8,
+        /// Why.
+        message: String,
+    },
+}
+
+/// What came of one attempt.
+pub(super) enum Tried<T> {
+    /// The host lets in.
+    In(T),
+    /// There is none, or it is about to end.
+    Gone,
+}
+
+/// An attempt's `Reply`, sorted: what it brings, none yet, or no.
+pub(super) fn sorted<T>(reply: Reply, connection: T) -> Result<Tried<T>, Failure> {
+    match reply {
+        Reply::Welcome { told, .. } => {
+            told.iter().for_each(|line| talk(line));
+            Ok(Tried::In(connection))
+        }
+        Reply::Ending { .. } => Ok(Tried::Gone),
+        Reply::Refused { message } => Err(Failure::new(USAGE, message)),
+        Reply::Status(_) => Err(Failure::new(FAILED, "the host answered something else than was asked")),
+    }
+}
+
+/// Connects for MCP, starting the host where there is none.
+pub(super) fn connect(place: &Place, hello: &Hello) -> Result<Stream, Failure> {
+    reach(place, || match ask(place, hello) {
+        Ok((stream, reply)) => sorted(reply, stream),
+        Err(_) => Ok(Tried::Gone),
+    })
+}
+
+/// Tries until the host lets in, starting it where there is none.
+pub(super) fn reach<T>(
+    place: &Place,
+    mut attempt: impl FnMut() -> Result<Tried<T>, Failure>,
+) -> Result<T, Failure> {
+    let begun = Instant::now();
+    loop {
+        if let Tried::In(connection) = attempt()? {
+            return Ok(connection);
+        }
+        let failed = |error: std::io::Error| {
+            Failure::new(USAGE, format!("cannot use the state directory {}: {error}", place.state.display()))
+        };
+        let folder = make_folder(&place.state).map_err(failed)?;
+        let lock = std::fs::File::options().create(true).truncate(false).write(true).open(folder.join("start.lock"));
+        let lock = lock.map_err(failed)?;
+        lock.lock().map_err(failed)?;
+        // Whoever had the lock before may have started it.
+        if let Tried::In(connection) = attempt()? {
+            return Ok(connection);
+        }
+        start(place)?;
+        drop(lock);
+        if begun.elapsed() > REACH_WITHIN {
+            let log = place.log();
+            let message = format!("the host was started and cannot be reached; its log is {}", log.display());
+            return Err(Failure::new(FAILED, message));
+        }
+    }
+}
+
+/// Says hello to the host of a place, and hears its answer.
+pub(super) fn ask(place: &Place, hello: &Hello) -> std::io::Result<(Stream, Reply)> {
+    let other = std::io::Error::other;
+    let stream = ConnectOptions::new().name(Address::find(&place.state).name()?).connect_sync()?;
+    (&stream).write_all(&hello::line(hello).map_err(other)?)?;
+    let mut line = Vec::new();
+    stream.set_recv_timeout(Some(REPLY_WITHIN))?;
+    // Nothing comes behind the line before the client has spoken again, so that none of it stays in the buffer.
+    BufReader::new(&stream).take(hello::LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
+    stream.set_recv_timeout(None)?;
+    let reply = hello::read(&line).map_err(other)?;
+    Ok((stream, reply))
+}
+
+/// Asks the host of a place how it is; none where there is no host.
+pub(super) fn status(place: &Place) -> Option<crate::door::hello::Status> {
+    match ask(place, &place.hello(Want::Status, "status")) {
+        Ok((_, Reply::Status(status))) => Some(status),
+        _ => None,
+    }
+}
+
+/// Starts the host of a place and waits until its door is open.
+fn start(place: &Place) -> Result<(), Failure> {
+    let failed = |what: &str, error: &dyn std::fmt::Display| {
+        let log = place.log();
+        Failure::new(FAILED, format!("{what}: {error}; the host's log is {}", log.display()))
+    };
+    let me = std::env::current_exe().map_err(|error| failed("this program cannot be found", &error))?;
+    let log = super::log::open(&place.log()).map_err(|error| failed("the log cannot be written", &error))?;
+    let mut command = Command::new(me);
+    command.args(["serve", "--detach"]).args(place.arguments()).current_dir(&place.state);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
+    let mut child = command.spawn().map_err(|error| failed("the host cannot be started", &error))?;
+    let Some(stdout) = child.stdout.take() else { return Err(failed("the host cannot be heard", &"no pipe")) };
+    let (heard, word) = mpsc::sync_channel(1);
+    let listening = std::thread::Builder::new().name("host-word".into()).spawn(move || {
+        let mut line = String::new();
+        let read = BufReader::new(stdout).take(hello::LINE_BYTES_MAX).read_line(&mut line);
+        // The program in between has ended as soon as the host itself runs.
+        let ended = child.wait();
+        // Nobody listens where it took too long.
+        drop(heard.send(read.and(ended).map(|_| line)));
+    });
+    listening.map_err(|error| failed("the host cannot be heard", &error))?;
+    let line = match word.recv_timeout(READY_WITHIN) {
+        Ok(Ok(line)) => line,
+        Ok(Err(error)) => return Err(failed("the host cannot be heard", &error)),
+        Err(_) => return Err(failed("the host did not start", &format!("no word within {} s", READY_WITHIN.as_secs()))),
+    };
+    match serde_json::from_str(&line) {
+        Ok(Word::Ready) => Ok(()),
+        Ok(Word::Failed { code, message }) => Err(Failure::new(code, message)),
+        Err(_) => Err(failed("the host did not start", &"it ended without a word")),
+    }
+}
