@@ -75,7 +75,10 @@ impl Door {
         let listener = options.create_tokio()?;
         let (until_the_end, awaiting) = mpsc::channel(WAITING_FOR_THE_END_MAX);
         let (open, end) = (watch::Sender::new(0), CancellationToken::new());
-        Ok((Self { host: host.clone(), listener, address, identity, open, end, until_the_end }, AwaitingTheEnd(awaiting)))
+        Ok((
+            Self { host: host.clone(), listener, address, identity, open, end, until_the_end },
+            AwaitingTheEnd(awaiting),
+        ))
     }
 
     /// Where the door is.

@@ -13,7 +13,7 @@ pub mod network;
 mod retry;
 pub mod scripted;
 
-pub use models::{variables_of_keys, Choice, Models, NoModel};
+pub use models::{Choice, Models, NoModel, variables_of_keys};
 pub use retry::{RetryNotice, answer_with_retries};
 pub use scripted::ScriptedModel;
 

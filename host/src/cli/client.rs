@@ -64,7 +64,9 @@ impl Client {
         }
     }
 
-    async fn over(connection: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + 'static) -> Result<Self, Failure> {
+    async fn over(
+        connection: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + 'static,
+    ) -> Result<Self, Failure> {
         let service = ().serve(connection).await;
         let service = service.map_err(|error| Failure::new(FAILED, format!("the host was not understood: {error}")))?;
         Ok(Self { service })

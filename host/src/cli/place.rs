@@ -33,9 +33,8 @@ impl Place {
     pub(super) fn find(places: &Places) -> Result<Self, Failure> {
         let usage = |error: &dyn std::fmt::Display| Failure::new(USAGE, error);
         let cwd = std::env::current_dir().map_err(|error| usage(&format!("there is no working folder: {error}")))?;
-        let absolute = |path: &Path| {
-            std::path::absolute(path).map_err(|error| usage(&format!("{}: {error}", path.display())))
-        };
+        let absolute =
+            |path: &Path| std::path::absolute(path).map_err(|error| usage(&format!("{}: {error}", path.display())));
         let project = project(places, &cwd)?;
         let state = match &places.state {
             Some(state) => absolute(state)?,

@@ -71,10 +71,7 @@ pub(super) fn connect(place: &Place, hello: &Hello) -> Result<Stream, Failure> {
 }
 
 /// Tries until the host lets in, starting it where there is none.
-pub(super) fn reach<T>(
-    place: &Place,
-    mut attempt: impl FnMut() -> Result<Tried<T>, Failure>,
-) -> Result<T, Failure> {
+pub(super) fn reach<T>(place: &Place, mut attempt: impl FnMut() -> Result<Tried<T>, Failure>) -> Result<T, Failure> {
     let begun = Instant::now();
     loop {
         if let Tried::In(connection) = attempt()? {
@@ -149,7 +146,9 @@ fn start(place: &Place) -> Result<(), Failure> {
     let line = match word.recv_timeout(READY_WITHIN) {
         Ok(Ok(line)) => line,
         Ok(Err(error)) => return Err(failed("the host cannot be heard", &error)),
-        Err(_) => return Err(failed("the host did not start", &format!("no word within {} s", READY_WITHIN.as_secs()))),
+        Err(_) => {
+            return Err(failed("the host did not start", &format!("no word within {} s", READY_WITHIN.as_secs())));
+        }
     };
     match serde_json::from_str(&line) {
         Ok(Word::Ready) => Ok(()),

@@ -55,10 +55,15 @@ pub(super) fn status(places: &Places, args: &StatusArgs) -> Result<u8, Failure> 
         return Ok(if found.is_some() { 0 } else { FAILED });
     }
     let Some(status) = found else {
-        return Err(Failure::new(FAILED, match held {
-            Some(pid) => format!("{} is held by process {pid}, which has no door for others", place.state.display()),
-            None => format!("no host runs for {}", place.state.display()),
-        }));
+        return Err(Failure::new(
+            FAILED,
+            match held {
+                Some(pid) => {
+                    format!("{} is held by process {pid}, which has no door for others", place.state.display())
+                }
+                None => format!("no host runs for {}", place.state.display()),
+            },
+        ));
     };
     let since = super::ago(status.opened_at);
     let build = if status.build == BUILD { "" } else { " (another build than this one)" };

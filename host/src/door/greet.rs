@@ -31,9 +31,9 @@ pub(super) fn greet(identity: &Identity, hello: &Hello, others: usize, living: u
             living,
             uses: identity.uses.clone(),
         })),
-        Want::Stop { force } if !force && living > 0 => refused(format!(
-            "{living} assistants are at work; `assistant-host stop --force` cancels them"
-        )),
+        Want::Stop { force } if !force && living > 0 => {
+            refused(format!("{living} assistants are at work; `assistant-host stop --force` cancels them"))
+        }
         Want::Stop { .. } => Verdict::End(Reply::Ending { pid }),
         Want::Mcp if others >= CONNECTIONS_MAX => {
             refused(format!("{others} clients are connected, the most that one host serves is {CONNECTIONS_MAX}"))
@@ -66,9 +66,8 @@ fn differs(identity: &Identity, hello: &Hello) -> Option<String> {
         });
     }
     let Asked { config, project, assistants } = &hello.asked;
-    let other = |asked: &Option<std::path::PathBuf>, used: &Option<std::path::PathBuf>| {
-        asked.is_some() && asked != used
-    };
+    let other =
+        |asked: &Option<std::path::PathBuf>, used: &Option<std::path::PathBuf>| asked.is_some() && asked != used;
     let shown = |path: &Option<std::path::PathBuf>| {
         path.as_deref().map_or_else(|| "none".to_owned(), |path: &Path| path.display().to_string())
     };
