@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::{env, io};
 
+#[path = "build/sources.rs"]
 mod sources;
 
 fn main() -> io::Result<()> {
