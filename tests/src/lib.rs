@@ -2,3 +2,4 @@
 
 pub mod bed;
 pub mod model_server;
+pub mod doors;

@@ -3,6 +3,8 @@
 mod bad_input;
 mod commands;
 mod crash;
+#[cfg(target_os = "linux")]
+mod doors;
 mod interop;
 mod life;
 mod mail;
