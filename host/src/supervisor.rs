@@ -63,7 +63,28 @@ fn begin(host: &Host, begun: &Arc<Mutex<HashSet<ProcessId>>>, process: ProcessId
     }
     let (task_host, begun) = (host.clone(), begun.clone());
     host.spawn_runner(async move {
-        session::run(task_host, process).await;
+        session::run(task_host.clone(), process).await;
+        tell_end(&task_host, process).await;
         begun.lock().unwrap_or_else(PoisonError::into_inner).remove(&process);
     });
+}
+
+/// One line of the log for each process that had a runner; its words are in the store only.
+async fn tell_end(host: &Host, process: ProcessId) {
+    match host.process(process).await {
+        Ok(Some(row)) => tracing::info!(
+            %process,
+            assistant = row.assistant_id,
+            status = %row.status,
+            reason = row.reason.map(|reason| reason.name()),
+            cause = row.cause.map(|cause| cause.name()),
+            ms = row.finished_at.map(|end| end - row.created_at),
+            model = row.model,
+            model_calls = row.turns,
+            tool_calls = row.tool_calls,
+            exit_code = row.exit_code,
+            "a process has ended"
+        ),
+        Ok(None) | Err(_) => tracing::warn!(%process, "how a process ended cannot be read"),
+    }
 }

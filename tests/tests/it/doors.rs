@@ -307,3 +307,12 @@ fn a_configuration_that_is_wrong_is_told_by_the_client() {
     assert!(code == Some(2) && stdout.is_empty() && stderr.contains("unknown field `nonsense`"), "{code:?} {stderr}");
     assert!(doors.hosts().is_empty());
 }
+
+/// A short run of the chaos program; `chaos-doors 1000` is the long one.
+#[test]
+fn chaos_loses_nothing() {
+    let chaos = env!("CARGO_BIN_EXE_chaos-doors");
+    let output = std::process::Command::new(chaos).args(["60", "1"]).output().expect("it runs");
+    let (told, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && told.contains("that were answered are there"), "{told}{said}");
+}
