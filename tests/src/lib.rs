@@ -1,5 +1,5 @@
 //! What the tests of Assistant Host stand on: programs and servers that behave like the real ones, and like broken ones.
 
 pub mod bed;
-pub mod model_server;
 pub mod doors;
+pub mod model_server;

@@ -220,7 +220,8 @@ impl Chaos {
         }
         for (thread, sent) in &ledger.sent {
             let read = client.must("recv_message", &json!({ "thread_id": thread, "last_n": 200 }));
-            let ids: Vec<&str> = read["messages"].as_array().expect("a list").iter().filter_map(|one| one["id"].as_str()).collect();
+            let ids: Vec<&str> =
+                read["messages"].as_array().expect("a list").iter().filter_map(|one| one["id"].as_str()).collect();
             for id in sent {
                 assert_eq!(ids.iter().filter(|known| *known == id).count(), 1, "message {id} of {thread} is lost");
             }

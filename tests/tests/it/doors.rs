@@ -144,7 +144,6 @@ fn a_path_that_is_too_long_for_a_socket_is_no_hindrance() {
     long.env_clear().env("HOME", doors.dir.path()).env("XDG_RUNTIME_DIR", doors.dir.path());
     let mut client = RawClient::start(long);
     assert!(client.shake(), "served");
-    
 
     assert_eq!(client.close(), Some(0));
     let mut stop = std::process::Command::new(HOST);
@@ -220,7 +219,8 @@ fn half_a_line_of_a_client_is_nothing() {
 fn a_line_that_is_too_long_is_told_and_the_next_one_served() {
     let doors = doors();
     let mut client = shaken(&doors);
-    let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"ping\",\"x\":\"{}\"}}\n", "x".repeat(17 * 1024 * 1024));
+    let line =
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"ping\",\"x\":\"{}\"}}\n", "x".repeat(17 * 1024 * 1024));
     assert!(client.write(line.as_bytes()));
     client.must("list_assistant", &json!({}));
 }
@@ -296,7 +296,10 @@ fn a_key_that_only_the_client_has_is_told_and_no_key_is_ever_logged() {
     std::io::Read::read_to_string(&mut client.child.stderr.take().expect("stderr"), &mut told).expect("text");
     assert!(told.contains("THE_KEY is set here, but the host was started without it"), "{told}");
     let log = std::fs::read_to_string(doors.state().join("host.log")).expect("a log");
-    assert!(!log.contains("very-secret") && !log.contains("query-is-private") && log.contains("a client came"), "{log}");
+    assert!(
+        !log.contains("very-secret") && !log.contains("query-is-private") && log.contains("a client came"),
+        "{log}"
+    );
 }
 
 #[test]
