@@ -148,6 +148,7 @@ impl Door {
                 self.host.note_keys(greet::lacking(&self.identity, &hello));
                 let connections = *self.open.borrow();
                 tracing::info!(client = %hello.client, pid = hello.pid, connections, "a client came");
+                self.refresh();
                 let served = mcp::serve(&self.host, LOCAL, connection, serving).await;
                 match served {
                     Ok(()) => tracing::info!(pid = hello.pid, "a client went"),
@@ -156,6 +157,16 @@ impl Door {
             }
         }
         drop(counted);
+    }
+
+    /// A client that starts expects to find what is in the folders now.
+    fn refresh(&self) {
+        let host = self.host.clone();
+        tokio::spawn(async move {
+            if let Err(error) = host.reload().await {
+                tracing::warn!(%error, "the assistants were not read again");
+            }
+        });
     }
 
     /// Decides about a client and counts it in one step: two that come at once see each other.

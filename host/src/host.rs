@@ -24,8 +24,11 @@ use crate::tools::{self, CallError, Output, Tool};
 use crate::{events, supervisor};
 
 mod lock;
+mod reload;
+mod sessions;
 
 pub(crate) use lock::make_private;
+pub use sessions::Ending;
 
 /// Runners that are being launched at once; more make no launch faster.
 const LAUNCHES_MAX: usize = 8;
@@ -124,6 +127,8 @@ struct Shared {
     runners: TaskTracker,
     closing: CancellationToken,
     supervisor: TaskTracker,
+    graces: sessions::Graces,
+    reloads: reload::Reloads,
     /// Variables with keys that clients have and this host has not.
     keys_elsewhere: RwLock<Vec<String>>,
     _lock: File,
@@ -154,26 +159,10 @@ impl Host {
         tracing::debug!(?mirrored, "the registry is mirrored");
         let supervised = host.clone();
         host.0.supervisor.spawn(async move { supervisor::run(supervised).await });
+        let leaving = host.clone();
+        host.0.supervisor.spawn(async move { sessions::end_the_left(leaving).await });
         host.0.supervisor.close();
         Ok(host)
-    }
-
-    /// Opens a connection of a principal. `caller_name` is how assistants see it: `main` usually.
-    ///
-    /// # Errors
-    /// The store's.
-    pub async fn open_session(&self, principal: &str, caller_name: &str) -> Result<SessionId, StoreError> {
-        let (session, principal, caller) = (SessionId::mint(), principal.to_owned(), caller_name.to_owned());
-        self.store().write(move |tx| process_table::open_session(tx, session, &principal, &caller)).await?;
-        Ok(session)
-    }
-
-    /// Ends a connection: its processes end `cancelled`, cause `session_ended`.
-    ///
-    /// # Errors
-    /// The store's.
-    pub async fn end_session(&self, session: SessionId) -> Result<(), StoreError> {
-        self.store().write(move |tx| process_table::end_session(tx, session)).await
     }
 
     /// Calls a tool, as an MCP client of this session would. Dropping the future gives the call up.
@@ -372,6 +361,8 @@ fn open_files(options: Options) -> Result<Shared, OpenError> {
         runners: TaskTracker::new(),
         closing: CancellationToken::new(),
         supervisor: TaskTracker::new(),
+        graces: sessions::Graces::default(),
+        reloads: reload::Reloads::default(),
         keys_elsewhere: RwLock::default(),
         _lock: lock,
         options,

@@ -15,7 +15,10 @@ macro_rules! limits {
             /// The name of a limit that is 0 and would let nothing run. Waits and retries may be 0.
             #[must_use]
             pub fn zero(&self) -> Option<&'static str> {
-                let may_be = ["grace_ms", "shutdown_ms", "model_retries", "client_wait_ms", "stderr_bytes", "host_idle_ms"];
+                let may_be = [
+                    "grace_ms", "shutdown_ms", "model_retries", "client_wait_ms", "stderr_bytes", "host_idle_ms",
+                    "session_grace_ms",
+                ];
                 let all = [$((stringify!($name), u64::from(self.$name)),)*];
                 all.iter().find(|(name, value)| *value == 0 && !may_be.contains(name)).map(|(name, _)| *name)
             }
@@ -72,6 +75,9 @@ limits! {
     model_retries: u32 = 3;
     /// Most of the answer of a tool, characters.
     answer_chars: u32 = 40_000;
+    /// How long the processes of a session go on when its client has gone. A client of the same principal that asks
+    /// about one of them starts this time anew.
+    session_grace_ms: u64 = 10 * 60 * 1_000;
     /// How long a background host stays when no client is connected and nothing runs.
     host_idle_ms: u64 = 10 * 60 * 1_000;
     /// The longest wait of a call of an MCP client.

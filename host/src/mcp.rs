@@ -17,7 +17,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::caller::Caller;
-use crate::host::Host;
+use crate::host::{Ending, Host};
 use crate::store::StoreError;
 use crate::tools::{self, Audience, CallError};
 
@@ -39,7 +39,8 @@ pub enum DoorError {
     Store(#[from] StoreError),
 }
 
-/// Serves one client over `transport` until it ends or `stop` is cancelled, then ends its session.
+/// Serves one client over `transport` until it ends or `stop` is cancelled, then leaves its session: the processes have
+/// the grace time.
 ///
 /// # Errors
 /// [`DoorError::NotStarted`] where the client spoke no MCP.
@@ -65,7 +66,7 @@ where
         }
         Err(error) => Err(error.to_string()),
     };
-    host.end_session(session).await?;
+    host.end_session(session, Ending::AfterGrace).await?;
     served.map_err(DoorError::NotStarted)
 }
 

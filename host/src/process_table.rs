@@ -18,7 +18,10 @@ mod spawn;
 
 pub use end::{End, Settled, cancel, cancel_marked, end, end_the_living, keep, recover, resume_unsettled, settle};
 pub use progress::{add_usage, count_tool_call, count_turn, exited, wait_begins, wait_ends};
-pub use session::{SessionRow, end_session, may_act, open_session, open_sessions, session};
+pub use session::{
+    NotOpened, SessionRow, end_left_session, end_session, leave_session, may_act, open_session, open_session_as,
+    open_sessions, session, session_above,
+};
 pub use slots::{Capacity, capacity, living, start_ready};
 pub use spawn::{NewProcess, Refused, Spawned, spawn};
 

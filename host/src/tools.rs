@@ -174,6 +174,9 @@ pub(crate) async fn call(
     if matches!((tool.audience, caller), (Audience::Runners, Caller::Session(_))) {
         return Err(unknown());
     }
+    if let Caller::Session(session) = caller {
+        host.look_after(session, name, &arguments).await.map_err(ToolError::from)?;
+    }
     let asked = Call { host: host.clone(), caller, arguments, recorder };
     let running = AssertUnwindSafe((tool.run)(asked)).catch_unwind();
     let outcome = tokio::select! {

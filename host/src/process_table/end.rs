@@ -296,7 +296,9 @@ pub fn recover(tx: &mut Tx<'_>) -> Result<usize, StoreError> {
     let error = "the host that ran it ended without a word; its messages and its log are kept".to_owned();
     let left = end_the_living(tx, &End::Failed { reason: Reason::HostLost, error, partial: None })?;
     tx.db
-        .prepare_cached("UPDATE sessions SET ended_at = ?1, end_cause = 'host_lost' WHERE ended_at IS NULL")?
+        .prepare_cached(
+            "UPDATE sessions SET ended_at = ?1, end_cause = 'host_lost' WHERE ended_at IS NULL OR end_cause = 'left'",
+        )?
         .execute([tx.now])?;
     Ok(left)
 }

@@ -54,12 +54,12 @@ pub fn session(db: &Connection, session: SessionId) -> Result<Option<SessionRow>
     Ok(row.optional()?)
 }
 
-/// The sessions that have not ended.
+/// The sessions that have not ended, those included that were left.
 ///
 /// # Errors
 /// The store's.
 pub fn open_sessions(db: &Connection) -> Result<Vec<SessionId>, StoreError> {
-    let mut look = db.prepare_cached("SELECT session_id FROM sessions WHERE ended_at IS NULL")?;
+    let mut look = db.prepare_cached("SELECT session_id FROM sessions WHERE ended_at IS NULL OR end_cause = 'left'")?;
     let rows = look.query_map([], |row| id(row, "session_id"))?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
@@ -83,7 +83,8 @@ pub fn may_act(db: &Connection, caller: Caller) -> Result<bool, StoreError> {
 pub fn end_session(tx: &mut Tx<'_>, session: SessionId) -> Result<(), StoreError> {
     tx.db
         .prepare_cached(
-            "UPDATE sessions SET ended_at = ?2, end_cause = 'ended' WHERE session_id = ?1 AND ended_at IS NULL",
+            "UPDATE sessions SET ended_at = ?2, end_cause = 'ended'
+             WHERE session_id = ?1 AND (ended_at IS NULL OR end_cause = 'left')",
         )?
         .execute((session.to_string(), tx.now))?;
     for root in roots(tx.db, session)? {
@@ -93,6 +94,90 @@ pub fn end_session(tx: &mut Tx<'_>, session: SessionId) -> Result<(), StoreError
     }
     tx.wake(session);
     Ok(())
+}
+
+/// Leaves a session: it makes no more calls, and its processes go on until [`end_left_session`]. Ends it at once where
+/// none would go on. Returns its principal where it is left.
+///
+/// # Errors
+/// The store's.
+pub fn leave_session(tx: &mut Tx<'_>, session_id: SessionId) -> Result<Option<String>, StoreError> {
+    let Some(row) = session(tx.db, session_id)?.filter(|row| !row.ended) else { return Ok(None) };
+    if roots(tx.db, session_id)?.iter().all(|root| root.detached) {
+        end_session(tx, session_id)?;
+        return Ok(None);
+    }
+    tx.db
+        .prepare_cached("UPDATE sessions SET ended_at = ?2, end_cause = 'left' WHERE session_id = ?1")?
+        .execute((session_id.to_string(), tx.now))?;
+    Ok(Some(row.principal))
+}
+
+/// Ends a session that was left, unless it was come back to meanwhile.
+///
+/// # Errors
+/// The store's.
+pub fn end_left_session(tx: &mut Tx<'_>, session: SessionId) -> Result<(), StoreError> {
+    let left = tx
+        .db
+        .prepare_cached("SELECT 1 FROM sessions WHERE session_id = ?1 AND end_cause = 'left'")?
+        .exists([session.to_string()])?;
+    if left { end_session(tx, session) } else { Ok(()) }
+}
+
+/// Why a session was not opened under an id.
+#[derive(Debug, thiserror::Error)]
+pub enum NotOpened {
+    /// It is open.
+    #[error("the session {0} is open already")]
+    Open(SessionId),
+    /// It is another principal's.
+    #[error("the session {0} belongs to someone else")]
+    NotYours(SessionId),
+    /// The store's.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<rusqlite::Error> for NotOpened {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+/// Opens a session under an id of the caller's; one that was left or has ended is come back to.
+///
+/// # Errors
+/// [`NotOpened`].
+pub fn open_session_as(
+    tx: &Tx<'_>,
+    session_id: SessionId,
+    principal: &str,
+    caller_name: &str,
+) -> Result<(), NotOpened> {
+    match session(tx.db, session_id)? {
+        None => Ok(open_session(tx, session_id, principal, caller_name)?),
+        Some(row) if row.principal != principal => Err(NotOpened::NotYours(session_id)),
+        Some(row) if !row.ended => Err(NotOpened::Open(session_id)),
+        Some(_) => {
+            tx.db
+                .prepare_cached(
+                    "UPDATE sessions SET ended_at = NULL, end_cause = NULL, caller_name = ?2 WHERE session_id = ?1",
+                )?
+                .execute((session_id.to_string(), caller_name))?;
+            Ok(())
+        }
+    }
+}
+
+/// The session above a process, by the process or its thread.
+///
+/// # Errors
+/// The store's.
+pub fn session_above(db: &Connection, process_or_thread: &str) -> Result<Option<SessionId>, StoreError> {
+    let mut look = db
+        .prepare_cached("SELECT session_id FROM assistant_processes WHERE process_id = ?1 OR thread_id = ?1 LIMIT 1")?;
+    Ok(look.query_row([process_or_thread], |row| id(row, "session_id")).optional()?)
 }
 
 /// Ends what is marked and has no runner that could be asked to end.

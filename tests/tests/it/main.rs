@@ -11,6 +11,7 @@ mod mail;
 mod mcp;
 mod models;
 mod schemas;
+mod sessions;
 mod spawn;
 mod tidy;
 

@@ -1,0 +1,169 @@
+//! Sessions of the host: opened, left, come back to, ended.
+//!
+//! A session that is left has a grace time, kept in memory: a host that dies ends its processes anyway.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use assistant_protocol::ids::SessionId;
+use serde_json::{Map, Value};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::Host;
+use crate::process_table::{self, NotOpened};
+use crate::store::StoreError;
+
+/// How soon the end of a session is stored again where that failed.
+const STORE_AGAIN: Duration = Duration::from_secs(1);
+/// Arguments by which a call names processes and threads.
+const NAMES: [&str; 6] = ["process_id", "processId", "thread_id", "threadId", "process_ids", "processIds"];
+/// Processes of one call that are looked after.
+const NAMED_MAX: usize = 100;
+
+/// When a session ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// At once: its processes are cancelled, but for detached ones.
+    Now,
+    /// When `limits.session_grace_ms` are over and nobody has come back.
+    AfterGrace,
+}
+
+/// Sessions that were left, and when they end.
+#[derive(Default)]
+pub(super) struct Graces {
+    left: Mutex<HashMap<SessionId, Left>>,
+    changed: Notify,
+}
+
+struct Left {
+    principal: String,
+    ends_at: Instant,
+}
+
+impl Graces {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Left>> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn first(&self) -> Option<Instant> {
+        self.lock().values().map(|left| left.ends_at).min()
+    }
+
+    /// Takes those whose time is over.
+    fn due(&self) -> Vec<SessionId> {
+        let (mut left, now) = (self.lock(), Instant::now());
+        let due: Vec<SessionId> =
+            left.iter().filter(|(_, left)| left.ends_at <= now).map(|(session, _)| *session).collect();
+        for session in &due {
+            left.remove(session);
+        }
+        due
+    }
+}
+
+impl Host {
+    /// Opens a connection of a principal. `caller_name` is how assistants see it: `main` usually.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn open_session(&self, principal: &str, caller_name: &str) -> Result<SessionId, StoreError> {
+        let (session, principal, caller) = (SessionId::mint(), principal.to_owned(), caller_name.to_owned());
+        self.store().write(move |tx| process_table::open_session(tx, session, &principal, &caller)).await?;
+        Ok(session)
+    }
+
+    /// Opens a session under an id of the app's own, or comes back to one that was left or has ended: its processes
+    /// that still live go on.
+    ///
+    /// # Errors
+    /// [`NotOpened`]: it is open, or another principal's.
+    pub async fn open_session_as(
+        &self,
+        session: SessionId,
+        principal: &str,
+        caller_name: &str,
+    ) -> Result<(), NotOpened> {
+        let (principal, caller) = (principal.to_owned(), caller_name.to_owned());
+        self.store().write(move |tx| process_table::open_session_as(tx, session, &principal, &caller)).await?;
+        self.0.graces.lock().remove(&session);
+        Ok(())
+    }
+
+    /// Ends a connection. Its processes end `cancelled`, cause `session_ended`, now or after the grace time; detached
+    /// ones live on.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn end_session(&self, session: SessionId, ending: Ending) -> Result<(), StoreError> {
+        let grace = Duration::from_millis(self.limits().session_grace_ms);
+        if ending == Ending::Now || grace.is_zero() || self.closing().is_cancelled() {
+            self.0.graces.lock().remove(&session);
+            return self.store().write(move |tx| process_table::end_session(tx, session)).await;
+        }
+        let Some(principal) = self.store().write(move |tx| process_table::leave_session(tx, session)).await? else {
+            return Ok(());
+        };
+        self.0.graces.lock().insert(session, Left { principal, ends_at: Instant::now() + grace });
+        self.0.graces.changed.notify_one();
+        Ok(())
+    }
+
+    /// Starts the grace time of sessions anew whose processes another session of their principal asks about.
+    pub(crate) async fn look_after(
+        &self,
+        caller: SessionId,
+        tool: &str,
+        arguments: &Map<String, Value>,
+    ) -> Result<(), StoreError> {
+        if self.0.graces.lock().is_empty() {
+            return Ok(());
+        }
+        let named: Vec<String> = NAMES.iter().filter_map(|name| arguments.get(*name)).flat_map(texts).collect();
+        let everyone = tool == "wait_assistant" && named.is_empty();
+        let look = self.store().read(move |db| {
+            let principal = process_table::session(db, caller)?.map(|row| row.principal);
+            let above = named.iter().take(NAMED_MAX).map(|name| process_table::session_above(db, name));
+            Ok::<_, StoreError>((principal, above.collect::<Result<Vec<_>, _>>()?))
+        });
+        let (principal, above) = look.await?;
+        let ends_at = Instant::now() + Duration::from_millis(self.limits().session_grace_ms);
+        for (session, left) in self.0.graces.lock().iter_mut() {
+            let meant = everyone || above.contains(&Some(*session));
+            if meant && Some(&left.principal) == principal.as_ref() {
+                left.ends_at = ends_at;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn texts(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) => vec![text.clone()],
+        Value::Array(all) => all.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Ends sessions when their grace time is over, until the host closes.
+pub(super) async fn end_the_left(host: Host) {
+    loop {
+        let first = host.0.graces.first();
+        tokio::select! {
+            () = host.0.graces.changed.notified() => continue,
+            () = host.closing().cancelled() => return,
+            () = tokio::time::sleep_until(first.unwrap_or_else(Instant::now)), if first.is_some() => {}
+        }
+        for session in host.0.graces.due() {
+            tracing::info!(%session, "a session was left and nobody came back: its processes are cancelled");
+            if let Err(error) = host.store().write(move |tx| process_table::end_left_session(tx, session)).await {
+                tracing::error!(%error, %session, "the end of a session is not stored yet");
+                let left = Left { principal: String::new(), ends_at: Instant::now() + STORE_AGAIN };
+                host.0.graces.lock().insert(session, left);
+            }
+        }
+    }
+}
