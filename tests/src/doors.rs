@@ -1,8 +1,9 @@
 //! A state directory with a background host, reached by the real program, and raw MCP clients.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
 use serde_json::{Value, json};
@@ -156,14 +157,33 @@ pub fn until<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
     }
 }
 
-/// An MCP client that writes lines, of the handshake era.
+/// An MCP client that writes lines, of the handshake era, and the program that it speaks to.
 pub struct RawClient {
     /// The program.
     pub child: Child,
-    /// Its stdin; none once it is closed.
-    pub stdin: Option<ChildStdin>,
+    wire: Wire,
+}
+
+/// The lines of an MCP client.
+pub struct Wire {
+    /// What it writes to; none once it is closed.
+    pub stdin: Option<Box<dyn Write + Send>>,
     lines: Receiver<String>,
     last_id: u64,
+}
+
+impl Deref for RawClient {
+    type Target = Wire;
+
+    fn deref(&self) -> &Wire {
+        &self.wire
+    }
+}
+
+impl DerefMut for RawClient {
+    fn deref_mut(&mut self) -> &mut Wire {
+        &mut self.wire
+    }
 }
 
 impl RawClient {
@@ -174,13 +194,38 @@ impl RawClient {
     #[must_use]
     pub fn start(mut command: Command) -> Self {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a client");
-        let (stdin, stdout) = (child.stdin.take(), child.stdout.take().expect("stdout"));
+        let (stdin, stdout) = (child.stdin.take().expect("stdin"), child.stdout.take().expect("stdout"));
+        Self { child, wire: Wire::new(stdout, stdin) }
+    }
+
+    /// Closes its end and waits for the program: its exit code.
+    ///
+    /// # Panics
+    /// Where it does not end.
+    pub fn close(mut self) -> Option<i32> {
+        drop(self.stdin.take());
+        self.child.wait().expect("it ends").code()
+    }
+
+    /// Kills the program.
+    ///
+    /// # Panics
+    /// Where it cannot be waited for.
+    pub fn kill(&mut self) {
+        self.child.kill().expect("killed");
+        self.child.wait().expect("it ends");
+    }
+}
+
+impl Wire {
+    /// A client over two directions.
+    pub fn new(read: impl Read + Send + 'static, write: impl Write + Send + 'static) -> Self {
         let (sender, lines) = channel();
         std::thread::spawn(move || {
             // Ends with the client: nobody hears the rest.
-            BufReader::new(stdout).lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+            BufReader::new(read).lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
         });
-        Self { child, stdin, lines, last_id: 0 }
+        Self { stdin: Some(Box::new(write)), lines, last_id: 0 }
     }
 
     /// Writes bytes; whether they could be written.
@@ -268,24 +313,6 @@ impl RawClient {
             Some(Ok(value)) => value,
             other => panic!("{tool} {arguments}: {other:?}"),
         }
-    }
-
-    /// Closes its end and waits for the program: its exit code.
-    ///
-    /// # Panics
-    /// Where it does not end.
-    pub fn close(mut self) -> Option<i32> {
-        drop(self.stdin.take());
-        self.child.wait().expect("it ends").code()
-    }
-
-    /// Kills the program.
-    ///
-    /// # Panics
-    /// Where it cannot be waited for.
-    pub fn kill(&mut self) {
-        self.child.kill().expect("killed");
-        self.child.wait().expect("it ends");
     }
 }
 
