@@ -11,8 +11,10 @@ use clap::{Args, Parser, Subcommand};
 mod catalog;
 #[expect(dead_code, reason = "the commands that use all of it are on their way")]
 mod client;
+mod completions;
 mod demo;
 mod detach;
+mod doctor;
 mod line;
 mod log;
 mod open;
@@ -76,6 +78,10 @@ enum Command {
     Search(catalog::SearchArgs),
     /// List the tools that clients and assistants get
     Tools(catalog::ToolsArgs),
+    /// Tell what is used here, whether it works, and what to do where it does not
+    Doctor(doctor::DoctorArgs),
+    /// Write what a shell needs to complete these commands
+    Completions(completions::CompletionsArgs),
     /// Show the main job on a scripted model, with real processes, in a few seconds
     Demo,
 }
@@ -141,6 +147,7 @@ fn without_runtime(cli: &Cli) -> Option<Result<u8, Failure>> {
         Command::Serve(args) if args.detach => Some(detach::detach(&cli.places)),
         Command::Status(args) => Some(steer::status(&cli.places, args)),
         Command::Stop(args) => Some(steer::stop(&cli.places, args)),
+        Command::Completions(args) => Some(completions::completions(args)),
         _ => None,
     }
 }
@@ -181,6 +188,8 @@ async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Command::List(args) => catalog::list(&places, &args),
         Command::Search(args) => catalog::search(&places, &args),
         Command::Tools(args) => catalog::tools(&places, &args),
+        Command::Doctor(args) => doctor::doctor(&places, &args).await,
+        Command::Completions(args) => completions::completions(&args),
         Command::Demo => demo::demo().await,
     }
 }

@@ -16,6 +16,8 @@ mod writer;
 
 pub(crate) use wakes::{SUPERVISOR, Waiter, Wakes};
 
+/// The database, in the state directory.
+pub const FILE: &str = "assistant-host.db";
 /// Jobs that wait for the writer; whoever adds one more waits.
 const QUEUED_JOBS_MAX: usize = 4_096;
 /// Connections that read at once.
@@ -92,12 +94,12 @@ impl Tx<'_> {
 }
 
 impl Store {
-    /// Opens or creates `assistant-host.db` in `dir` and starts the writer thread.
+    /// Opens or creates [`FILE`] in `dir` and starts the writer thread.
     ///
     /// # Errors
     /// [`StoreError::Newer`] and [`StoreError::Open`]; the file is not changed then.
     pub fn open(dir: &Path, clock: Clock) -> Result<Self, StoreError> {
-        let path = dir.join("assistant-host.db");
+        let path = dir.join(FILE);
         let db = open::open(&path, clock())?;
         let wakes = Arc::new(Wakes::default());
         let (jobs, queue) = mpsc::channel(QUEUED_JOBS_MAX);

@@ -138,6 +138,15 @@ impl Models {
         self.by_name.keys().map(String::as_str)
     }
 
+    /// Every model with its configured name and the provider's name for it (empty where an app passed it in), or why it
+    /// cannot be used.
+    pub fn all(&self) -> impl Iterator<Item = (&str, &str, Result<Arc<dyn Model>, &str>)> {
+        self.by_name.iter().map(|(name, known)| {
+            let model = known.model.as_ref().map(Arc::clone).map_err(String::as_str);
+            (name.as_str(), known.id.as_str(), model)
+        })
+    }
+
     /// The model of an assistant whose definition names none.
     #[must_use]
     pub fn default_name(&self) -> Option<&str> {

@@ -3,6 +3,7 @@
 mod bad_input;
 mod commands;
 mod crash;
+mod day_one;
 #[cfg(target_os = "linux")]
 mod doors;
 mod interop;

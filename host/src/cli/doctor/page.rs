@@ -1,0 +1,92 @@
+//! The report, for people.
+
+use super::models::{Known, State};
+use super::{Found, Report, Source};
+use crate::cli::{ago, say};
+use crate::text::one_line;
+
+/// Characters of the column of names.
+const NAMES: usize = 14;
+
+/// Writes the report to stdout.
+pub(super) fn tell(report: &Report) {
+    row("program", &format!("assistant-host {} ({})", report.version, report.build));
+    row("configuration", &place(&report.configuration, "not there: everything is as by default"));
+    row("project", &report.project.as_ref().map_or("none".to_owned(), |project| project.display().to_string()));
+    row("state", &place(&report.state, "not there yet"));
+    row("database", &place(&report.database, "not there yet"));
+    row("log", &place(&report.log, "not there yet"));
+    row("socket", &place(&report.socket, "not there: no host runs"));
+    row("host", &host(report));
+    if let Some(runner) = &report.runner {
+        let note =
+            if runner.host_itself { " (this program; assistant-runner beside it needs less memory)" } else { "" };
+        row("runner", &format!("{}{note}", runner.program.display()));
+    }
+    let all = &report.assistants;
+    row("assistants", &counts(all.assistants, all.shadowed, all.skipped, all.warnings));
+    all.sources.iter().filter(|source| source.there).for_each(|one| row("", &source(one)));
+    if all.skipped + all.warnings > 0 {
+        row("", "`assistant-host list` tells the reasons");
+    }
+    for known in &report.models {
+        row("model", &model(known, report.default_model.as_deref()));
+    }
+    for key in &report.keys {
+        row("key", &format!("{} is {}", key.variable, if key.set { "set" } else { "not set" }));
+    }
+    for problem in &report.problems {
+        say("");
+        row("problem", &problem.message);
+        row("what to do", &problem.hint);
+    }
+    if report.ok {
+        say("");
+        say("all is well");
+    }
+}
+
+fn row(name: &str, text: &str) {
+    say(&format!("{name:<NAMES$} {}", one_line(text)));
+}
+
+fn place(found: &Found, absent: &str) -> String {
+    let path = found.path.display();
+    if found.there { path.to_string() } else { format!("{path} ({absent})") }
+}
+
+fn host(report: &Report) -> String {
+    match (&report.host.status, &report.host.held_by) {
+        (Some(status), _) => {
+            let (since, clients, living) = (ago(status.opened_at), status.clients, status.living);
+            format!("process {}, since {since}, {clients} clients, {living} assistants at work", status.pid)
+        }
+        (None, Some(pid)) => format!("inside process {pid}"),
+        (None, None) => "none runs; a client starts it".to_owned(),
+    }
+}
+
+fn counts(assistants: usize, shadowed: usize, skipped: usize, warnings: usize) -> String {
+    format!("{assistants} ({shadowed} shadowed, {skipped} files skipped, {warnings} warnings)")
+}
+
+fn source(one: &Source) -> String {
+    let counts = counts(one.assistants, one.shadowed, one.skipped, one.warnings);
+    format!("  {} {}: {counts}", one.source, one.path.display())
+}
+
+fn model(known: &Known, default: Option<&str>) -> String {
+    let default = if default == Some(known.name.as_str()) { " (default)" } else { "" };
+    let at = match (&known.provider, known.model.as_str()) {
+        (Some(provider), "") => format!(", {provider}"),
+        (Some(provider), model) => format!(", {provider} {model}"),
+        (None, _) => String::new(),
+    };
+    let state = match known.state {
+        State::Answers => format!("answered in {} ms", known.answered_ms.unwrap_or_default()),
+        State::Fails => "does not answer".to_owned(),
+        State::Unusable => "cannot be used".to_owned(),
+        State::NotAsked => "not asked".to_owned(),
+    };
+    format!("{}{default}{at}: {state}", known.name)
+}
