@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use assistant_protocol::types::Usage;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -65,9 +66,38 @@ pub struct ModelConfig {
     /// Settings of the provider's own, added to each request's body.
     #[serde(default)]
     pub extra: Map<String, Value>,
+    /// What it costs. Without it costs are unknown, not zero.
+    #[serde(default)]
+    pub price: Option<Price>,
     /// The script of a `scripted` model. Relative to the configuration file.
     #[serde(default)]
     pub script: Option<PathBuf>,
+}
+
+/// What a model costs, US dollars for a million tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Price {
+    /// Of tokens read.
+    pub input: f64,
+    /// Of tokens written.
+    pub output: f64,
+    /// Of tokens read from the cache; as others read where it is left out.
+    pub cache_read: Option<f64>,
+    /// Of tokens written to the cache; as others read where it is left out.
+    pub cache_write: Option<f64>,
+}
+
+impl Price {
+    /// What a usage costs, US dollars.
+    #[must_use]
+    pub fn cost(&self, usage: &Usage) -> f64 {
+        let count = |tokens: Option<u64>| tokens.unwrap_or(0) as f64;
+        let (read, written) = (count(usage.cache_read_tokens), count(usage.cache_write_tokens));
+        let plain = (count(usage.input_tokens) - read - written).max(0.0);
+        let cached = read * self.cache_read.unwrap_or(self.input) + written * self.cache_write.unwrap_or(self.input);
+        (plain * self.input + cached + count(usage.output_tokens) * self.output) / 1_000_000.0
+    }
 }
 
 /// What speaks to a model.
@@ -224,6 +254,7 @@ mod tests {
             max_output_tokens = 100
             context_tokens = 32000
             extra = { temperature = 0.5, reasoning_effort = "low" }
+            price = { input = 2.0, output = 10.0, cache_read = 0.5 }
             [models.demo]
             provider = "scripted"
             script = "demo.json"
@@ -237,6 +268,16 @@ mod tests {
         let config = Config::parse(text, Path::new("/etc/a/c.toml")).expect("reads");
         assert_eq!(config.limits, Limits { depth: 5, ..Limits::default() });
         assert_eq!(config.models["fast"].extra["reasoning_effort"], "low");
+        let usage = |input, output, cached| Usage {
+            input_tokens: Some(input),
+            output_tokens: Some(output),
+            cache_read_tokens: cached,
+            ..Usage::default()
+        };
+        let price = config.models["fast"].price.expect("a price");
+        assert_eq!(price.cost(&usage(1_000_000, 100_000, None)), 3.0);
+        assert_eq!(price.cost(&usage(1_000_000, 0, Some(500_000))), 1.25);
+        assert_eq!(price.cost(&Usage::default()), 0.0);
         assert_eq!(config.models["demo"].provider, Provider::Scripted);
         assert_eq!(config.model_aliases["sonnet"], "fast");
         let env = |name: &str| (name == "HOME").then(|| "/home/a".to_owned());

@@ -1,7 +1,9 @@
 //! The record of a conversation: what the host knows that a runner holds, each message once.
 
+use std::collections::HashSet;
+
 use assistant_protocol::ids::{MessageId, ProcessId};
-use assistant_protocol::types::Message;
+use assistant_protocol::types::{Message, Part, ToolCallResult};
 use rusqlite::Connection;
 
 use crate::registry::sha256_hex;
@@ -63,6 +65,34 @@ pub fn read(db: &Connection, process: ProcessId) -> Result<Vec<Message>, StoreEr
     let rows = look.query_map((process.to_string(), length(db, process)?), |row| row.get::<_, String>(0))?;
     let parse = |json: String| serde_json::from_str(&json).map_err(|error| StoreError::Damaged(error.to_string()));
     rows.map(|row| parse(row?)).collect()
+}
+
+/// What a resumption goes on with: the conversation as recorded, in which each call without a result gets one that says
+/// that it was interrupted. It is not made again.
+///
+/// # Errors
+/// The store's.
+pub fn history(db: &Connection, process: ProcessId) -> Result<Vec<Message>, StoreError> {
+    let mut messages = read(db, process)?;
+    let (mut answered, mut called) = (HashSet::new(), Vec::new());
+    for message in &messages {
+        for part in message.content.parts().iter() {
+            match part {
+                Part::ToolResult { call_id, .. } => _ = answered.insert(call_id.clone()),
+                Part::ToolCall { call_id, .. } => called.push(call_id.clone()),
+                _ => {}
+            }
+        }
+    }
+    let open = called.into_iter().filter(|call_id| !answered.contains(call_id));
+    let interrupted = ToolCallResult {
+        content: vec![Part::text("interrupted: the run ended before this call had a result; it may have been done")],
+        structured_content: None,
+        is_error: true,
+        end_run: None,
+    };
+    messages.extend(open.map(|call_id| Message::tool_result(call_id, &interrupted)));
+    Ok(messages)
 }
 
 /// The hash of each message as recorded, in order: what a runner holds is compared with it.

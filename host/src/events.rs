@@ -3,11 +3,12 @@
 //! Events of a change of status, a message or a result are in the transaction of their change. Others are queued in
 //! order, so after `kill -9` only the end of a log can be missing.
 
-use assistant_protocol::ids::ProcessId;
+use assistant_protocol::ids::{MessageId, ProcessId};
 use rusqlite::Connection;
 use serde_json::Value;
 
 use crate::names::named;
+use crate::process_table::{id, optional_id};
 use crate::store::{StoreError, Tx};
 
 named! {
@@ -68,9 +69,27 @@ pub fn record(tx: &Tx<'_>, process: ProcessId, kind: Kind, data: &Value) -> Resu
 /// # Errors
 /// The store's.
 pub fn read(db: &Connection, process: ProcessId, after: i64, limit: u32) -> Result<Vec<Event>, StoreError> {
-    let mut look = db.prepare_cached(
-        "SELECT seq, at, kind, data FROM events WHERE process_id = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
-    )?;
+    select(db, process, after, limit, &[], false)
+}
+
+/// Up to `limit` events of a process after `after`, of some kinds (none is all), the oldest or the newest, oldest first.
+///
+/// # Errors
+/// The store's.
+pub fn select(
+    db: &Connection,
+    process: ProcessId,
+    after: i64,
+    limit: u32,
+    kinds: &[Kind],
+    newest: bool,
+) -> Result<Vec<Event>, StoreError> {
+    let names: Vec<String> = kinds.iter().map(|kind| format!("'{}'", kind.name())).collect();
+    let only = if names.is_empty() { String::new() } else { format!(" AND kind IN ({})", names.join(", ")) };
+    let order = if newest { "DESC" } else { "ASC" };
+    let mut look = db.prepare_cached(&format!(
+        "SELECT seq, at, kind, data FROM events WHERE process_id = ?1 AND seq > ?2{only} ORDER BY seq {order} LIMIT ?3"
+    ))?;
     let rows = look.query_map((process.to_string(), after, limit), |row| {
         let data: String = row.get(3)?;
         Ok(Event {
@@ -79,6 +98,41 @@ pub fn read(db: &Connection, process: ProcessId, after: i64, limit: u32) -> Resu
             kind: row.get(2)?,
             data: serde_json::from_str(&data).unwrap_or(Value::String(data)),
         })
+    })?;
+    let mut found: Vec<Event> = rows.collect::<Result<_, _>>()?;
+    if newest {
+        found.reverse();
+    }
+    Ok(found)
+}
+
+/// Something that whoever waits for processes wants to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct News {
+    /// Its place in the log of the host.
+    pub seq: i64,
+    /// The process in whose log it is.
+    pub process: ProcessId,
+    /// The message that came; none is the end of the process.
+    pub message: Option<MessageId>,
+}
+
+/// Up to `limit` ends and messages of some processes after `after`, oldest first.
+///
+/// # Errors
+/// The store's.
+pub fn news(db: &Connection, of: &[ProcessId], after: i64, limit: u32) -> Result<Vec<News>, StoreError> {
+    let ids: Vec<String> = of.iter().map(ToString::to_string).collect();
+    let ids = serde_json::to_string(&ids).map_err(|error| StoreError::Damaged(error.to_string()))?;
+    let mut look = db.prepare_cached(
+        "SELECT seq, process_id, json_extract(data, '$.message_id') AS message_id FROM events
+         WHERE process_id IN (SELECT value FROM json_each(?1)) AND seq > ?2
+           AND (kind = 'message' AND json_extract(data, '$.kind') IN ('message', 'question')
+             OR kind = 'status' AND json_extract(data, '$.status') IN ('finished', 'failed', 'cancelled'))
+         ORDER BY seq LIMIT ?3",
+    )?;
+    let rows = look.query_map((ids, after, limit), |row| {
+        Ok(News { seq: row.get(0)?, process: id(row, "process_id")?, message: optional_id(row, "message_id")? })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)
 }

@@ -306,6 +306,11 @@ impl Host {
         self.0.options.project.as_deref()
     }
 
+    /// The time by the host's clock, Unix milliseconds.
+    pub(crate) fn now(&self) -> i64 {
+        (self.0.options.clock)()
+    }
+
     pub(crate) fn state_dir(&self) -> &Path {
         &self.0.options.state
     }

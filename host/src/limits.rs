@@ -59,6 +59,12 @@ limits! {
     message_bytes: u64 = 1024 * 1024;
     /// Messages that wait for one receiver.
     queued_messages: u32 = 1_000;
+    /// How long a process waits for the answer of a parent that is a process.
+    answer_wait_ms: u64 = 300 * 1_000;
+    /// How long a question can be answered.
+    question_ms: u64 = 24 * 60 * 60 * 1_000;
+    /// Questions of one process that wait for an answer.
+    pending_questions: u32 = 100;
     /// The result of a process.
     result_bytes: u64 = 1024 * 1024;
     /// The answer to `initialize`.

@@ -112,7 +112,7 @@ fn object(schema: &Value) -> Arc<JsonObject> {
 }
 
 fn as_mcp(tool: &tools::Tool) -> Tool {
-    let hints = ToolAnnotations::with_title(tool.title)
+    let hints = ToolAnnotations::new()
         .read_only(tool.hints.read_only)
         .destructive(tool.hints.destructive)
         .idempotent(tool.hints.idempotent)

@@ -6,7 +6,7 @@
 
 use assistant_protocol::ids::{MessageId, ProcessId, ThreadId};
 use assistant_protocol::types::{Mail, MailState, Message, Role, SendMessageParams, SendMessageResult};
-use rusqlite::{Connection, Row, named_params};
+use rusqlite::{Connection, OptionalExtension, Row, named_params};
 use serde_json::json;
 
 use crate::caller::Caller;
@@ -17,11 +17,14 @@ use crate::process_table::{self, Process, id, optional_id};
 use crate::store::{StoreError, Tx};
 
 mod kinship;
+pub mod questions;
 mod receive;
+mod summary;
 
 pub(crate) use kinship::same_principal;
 pub use kinship::{Participant, may_use, participants};
 pub use receive::{LAST_N_DEFAULT, LAST_N_MAX, Received, Wanted, receive};
+pub use summary::{Summary, summary};
 
 named! {
     /// What a message is.
@@ -183,7 +186,7 @@ pub(crate) fn post(
 }
 
 const COLUMNS: &str = "seq, id, kind, thread_id, from_assistant_id, to_assistant_id, from_process_id, to_process_id, \
-    content, created_at, read_at";
+    content, created_at, delivered_at, read_at";
 
 /// A message with what the box knows of it beyond what its readers see.
 #[derive(Debug, Clone)]
@@ -194,6 +197,8 @@ pub struct Boxed {
     pub kind: Kind,
     /// The thread it lies in.
     pub thread: ThreadId,
+    /// It was handed over.
+    pub delivered: bool,
     /// What its readers see.
     pub mail: Mail,
 }
@@ -203,6 +208,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Boxed> {
         seq: row.get("seq")?,
         kind: row.get("kind")?,
         thread: id(row, "thread_id")?,
+        delivered: row.get::<_, Option<i64>>("delivered_at")?.is_some(),
         mail: Mail {
             id: id(row, "id")?,
             from_assistant_id: row.get("from_assistant_id")?,
@@ -214,6 +220,15 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Boxed> {
             read_at: row.get("read_at")?,
         },
     })
+}
+
+/// A message by its id.
+///
+/// # Errors
+/// The store's.
+pub fn find(db: &Connection, message: MessageId) -> Result<Option<Boxed>, StoreError> {
+    let mut look = db.prepare_cached(&format!("SELECT {COLUMNS} FROM assistant_messages WHERE id = ?1"))?;
+    Ok(look.query_row([message.to_string()], from_row).optional()?)
 }
 
 /// How many messages wait for a process. Answers to questions wait apart.
@@ -318,41 +333,16 @@ pub fn take_from(tx: &Tx<'_>, child: &Process, chars_max: usize) -> Result<(Vec<
     Ok((mail, all))
 }
 
-/// Counts and times of a thread, as a caller sees it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
-#[schemars(inline)]
-pub struct Summary {
-    /// Messages of the thread.
-    pub total_messages: u32,
-    /// Of them, addressed to you and not marked as read.
-    pub unread_messages: u32,
-    /// When the last one was stored (Unix milliseconds); null where there is none.
-    pub last_message_at: Option<i64>,
-}
-
-/// Counts and times of a thread, as `caller` sees it.
-///
-/// # Errors
-/// The store's.
-pub fn summary(db: &Connection, caller: Caller, thread: ThreadId) -> Result<Summary, StoreError> {
-    let mut look = db.prepare_cached(
-        "SELECT count(*), coalesce(sum(read_at IS NULL AND to_process_id IS ?2), 0), max(created_at)
-         FROM assistant_messages WHERE thread_id = ?1",
-    )?;
-    let mine = caller.process().map(|id| id.to_string());
-    Ok(look.query_row((thread.to_string(), mine), |row| {
-        Ok(Summary { total_messages: row.get(0)?, unread_messages: row.get(1)?, last_message_at: row.get(2)? })
-    })?)
-}
-
 /// A message as it stands in the receiver's conversation. Text that imitates our own marks is escaped, so that no
 /// message can pass for another one.
 #[must_use]
 pub fn as_conversation(boxed: &Boxed) -> Message {
     let mail = &boxed.mail;
     let process = mail.from_process_id.map(|id| format!(" process_id=\"{id}\"")).unwrap_or_default();
+    // What is to be answered has to be named.
+    let id = if boxed.kind == Kind::Question { format!(" message_id=\"{}\"", mail.id) } else { String::new() };
     let text = format!(
-        "<message kind=\"{}\" from=\"{}\"{process} thread_id=\"{}\">\n{}\n</message>",
+        "<message kind=\"{}\"{id} from=\"{}\"{process} thread_id=\"{}\">\n{}\n</message>",
         boxed.kind,
         mail.from_assistant_id,
         boxed.thread,

@@ -15,15 +15,19 @@ mod progress;
 mod session;
 mod slots;
 mod spawn;
+mod trees;
 
-pub use end::{End, Settled, cancel, cancel_marked, end, end_the_living, keep, recover, resume_unsettled, settle};
+pub use end::{
+    End, Settled, cancel, cancel_marked, end, end_the_living, final_words, keep, recover, resume_unsettled, settle,
+};
 pub use progress::{add_usage, count_tool_call, count_turn, exited, wait_begins, wait_ends};
 pub use session::{
     NotOpened, SessionRow, end_left_session, end_session, leave_session, may_act, open_session, open_session_as,
     open_sessions, session, session_above,
 };
 pub use slots::{Capacity, capacity, living, start_ready};
-pub use spawn::{NewProcess, Refused, Spawned, spawn};
+pub use spawn::{NewProcess, Refused, Spawned, resumption_of, spawn};
+pub use trees::{Listed, Whose, below, tree, trees};
 
 named! {
     /// Where a process is in its life.
@@ -136,6 +140,8 @@ pub struct Process {
     pub depth: u32,
     /// It outlives its parent.
     pub detached: bool,
+    /// The process that it goes on from.
+    pub resumed_from: Option<ProcessId>,
     /// The caller's name for it.
     pub label: Option<String>,
     /// Where it is in its life.
@@ -166,6 +172,8 @@ pub struct Process {
     pub tool_calls: u32,
     /// Tokens, as far as providers told.
     pub usage: Usage,
+    /// A provider did not tell what a call used.
+    pub usage_unknown: bool,
     /// Its result, or what it had when it ended otherwise.
     pub result: Option<String>,
     /// When it was spawned, Unix milliseconds.
@@ -179,9 +187,9 @@ pub struct Process {
 }
 
 const COLUMNS: &str = "process_id, assistant_id, snapshot, parent_process_id, parent_assistant_id, root_process_id, \
-    session_id, thread_id, depth, detached, label, status, reason, cause, error, cancel_requested_at, query, context, \
+    session_id, thread_id, depth, detached, resumed_from, label, status, reason, cause, error, cancel_requested_at, query, context, \
     working_dir, tools, unavailable_tools, model, turns, tool_calls, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, \
-    reasoning_tokens, result, created_at, started_at, finished_at, exit_code";
+    reasoning_tokens, usage_unknown, result, created_at, started_at, finished_at, exit_code";
 
 fn from_row(row: &Row<'_>) -> rusqlite::Result<Process> {
     let tools: String = row.get("tools")?;
@@ -196,6 +204,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Process> {
         thread: id(row, "thread_id")?,
         depth: row.get("depth")?,
         detached: row.get("detached")?,
+        resumed_from: optional_id(row, "resumed_from")?,
         label: row.get("label")?,
         status: row.get("status")?,
         reason: row.get("reason")?,
@@ -217,6 +226,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Process> {
             cache_write_tokens: row.get("cache_write_tokens")?,
             reasoning_tokens: row.get("reasoning_tokens")?,
         },
+        usage_unknown: row.get("usage_unknown")?,
         result: row.get("result")?,
         created_at: row.get("created_at")?,
         started_at: row.get("started_at")?,

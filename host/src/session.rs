@@ -53,16 +53,16 @@ pub(crate) async fn run(host: Host, process: ProcessId) {
 }
 
 async fn run_to_the_end(host: &Host, process: ProcessId) -> Result<(), StoreError> {
-    let Some((row, limits, definition)) = load(host, process).await? else { return Ok(()) };
+    let Some(loaded) = load(host, process).await? else { return Ok(()) };
     let permit = host.launch_permits().acquire().await.map_err(|_| StoreError::Closed)?;
     let mut runner = match launcher::launch(host.runner(), host.state_dir()) {
-        Ok(launched) => Runner::new(host, &row, limits, launched),
+        Ok(launched) => Runner::new(host, &loaded.row, loaded.limits, launched),
         Err(error) => return end(host, process, failed(Reason::LaunchFailed, error)).await,
     };
-    let started = runner.start(&row).await;
+    let started = runner.start(&loaded.row).await;
     drop(permit);
     let ended = match started {
-        Ok(()) => runner.drive(first_run(host, &row, &definition)).await,
+        Ok(()) => runner.drive(first_run(host, loaded)).await,
         Err(error) => runner.end(error).await,
     };
     let finished = runner.finish().await;

@@ -21,9 +21,13 @@ mod arguments;
 mod assistants;
 mod errors;
 mod files;
+mod follow;
 pub mod grants;
+mod list;
+mod log;
 mod messages;
 mod processes;
+mod questions;
 pub(crate) mod record;
 pub mod schema;
 mod spawn;
@@ -122,6 +126,10 @@ pub fn table(limits: &Limits) -> Vec<Tool> {
     all.extend(spawn::rows());
     all.extend(processes::rows());
     all.extend(messages::rows());
+    all.extend(list::rows());
+    all.extend(log::rows());
+    all.extend(follow::rows());
+    all.extend(questions::rows());
     all.extend(files::rows());
     for tool in &mut all {
         tool.description = texts::filled_in(&tool.description, limits);
@@ -215,7 +223,6 @@ pub fn listed(tool: &Tool) -> Value {
         "inputSchema": tool.input_schema,
         "outputSchema": tool.output_schema,
         "annotations": {
-            "title": tool.title,
             "readOnlyHint": tool.hints.read_only,
             "destructiveHint": tool.hints.destructive,
             "idempotentHint": tool.hints.idempotent,

@@ -477,7 +477,7 @@ pub struct RecvMessageResult {
     /// Where to go on, if there is more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
-    /// The wait that was asked for is longer than a call may be: it was this long (milliseconds).
+    /// The wait was cut to what a call may take (milliseconds).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_clamped_to_ms: Option<u64>,
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::config::{Config, ConfigError, ModelConfig, Provider, Secret, read_key_file};
+use crate::config::{Config, ConfigError, ModelConfig, Price, Provider, Secret, read_key_file};
 use crate::model::{Model, ScriptedModel};
 
 /// What is used with no configuration: the first whose key is set. Key, provider, model.
@@ -42,6 +42,7 @@ struct Known {
     /// The model, or why it cannot be used now.
     model: Result<Arc<dyn Model>, String>,
     context_tokens: Option<u32>,
+    price: Option<Price>,
 }
 
 /// The model that is used for a wish.
@@ -89,6 +90,12 @@ pub enum NoModel {
 }
 
 impl Models {
+    /// What a model costs, if that is known.
+    #[must_use]
+    pub fn price(&self, name: &str) -> Option<Price> {
+        self.by_name.get(name)?.price
+    }
+
     /// The models of a configuration, or, if it has none, the model whose key is in the environment.
     ///
     /// A model whose key variable is not set is known but cannot be used; choosing it says so.
@@ -105,7 +112,10 @@ impl Models {
         for (name, settings) in &config.models {
             let model = usable(config, name, settings, env)?;
             let id = settings.model.clone().unwrap_or_default();
-            models.by_name.insert(name.clone(), Known { id, model, context_tokens: settings.context_tokens });
+            models.by_name.insert(
+                name.clone(),
+                Known { id, model, context_tokens: settings.context_tokens, price: settings.price },
+            );
         }
         if models.by_name.is_empty() {
             models.add_by_keys(config, env)?;
@@ -118,7 +128,7 @@ impl Models {
     pub fn insert(&mut self, name: impl Into<String>, model: Arc<dyn Model>) {
         let name = name.into();
         self.default.get_or_insert_with(|| name.clone());
-        self.by_name.insert(name, Known { id: String::new(), model: Ok(model), context_tokens: None });
+        self.by_name.insert(name, Known { id: String::new(), model: Ok(model), context_tokens: None, price: None });
     }
 
     /// The model of a configured name, if it can be used.
@@ -217,6 +227,7 @@ impl Models {
                 api_key_file: None,
                 max_output_tokens: None,
                 context_tokens: None,
+                price: None,
                 extra: serde_json::Map::new(),
                 script: None,
             };
@@ -224,7 +235,7 @@ impl Models {
                 return Ok(());
             }
             let model = usable(config, id, &settings, env)?;
-            self.by_name.insert(id.to_owned(), Known { id: id.to_owned(), model, context_tokens: None });
+            self.by_name.insert(id.to_owned(), Known { id: id.to_owned(), model, context_tokens: None, price: None });
             self.default.get_or_insert_with(|| id.to_owned());
         }
         Ok(())

@@ -124,7 +124,8 @@ fn first_cause(row: &Process, how: End) -> End {
 }
 
 /// What the parent reads of an end.
-fn final_words(row: &Process) -> String {
+#[must_use]
+pub fn final_words(row: &Process) -> String {
     let had = row.result.as_deref().unwrap_or_default();
     let partial = if had.trim().is_empty() { String::new() } else { format!("\n\nUntil then it had:\n{had}") };
     match row.status {

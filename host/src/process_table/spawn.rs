@@ -1,10 +1,10 @@
 //! Spawn: one job that looks at everything and writes the row, so that parallel spawns cannot pass a limit.
 
 use assistant_protocol::ids::{ProcessId, ThreadId};
-use rusqlite::named_params;
+use rusqlite::{Connection, OptionalExtension, named_params};
 use serde_json::json;
 
-use super::{Status, advance, get, session, slots};
+use super::{Status, advance, get, id, session, slots};
 use crate::caller::Caller;
 use crate::limits::Limits;
 use crate::store::{StoreError, Tx};
@@ -38,6 +38,10 @@ pub struct NewProcess {
     pub model: String,
     /// The caller's name for it.
     pub label: Option<String>,
+    /// It outlives its parent and its session.
+    pub detached: bool,
+    /// The ended process whose conversation it goes on with.
+    pub resumed_from: Option<ProcessId>,
     /// The limits it runs under.
     pub limits: Limits,
 }
@@ -87,6 +91,12 @@ pub enum Refused {
         /// Processes.
         limit: u32,
     },
+    /// The process that is to be resumed lives.
+    #[error("process {0} has not ended; send_message reaches it")]
+    Lives(ProcessId),
+    /// The process that is to be resumed was resumed before.
+    #[error("process {0} was resumed already, as {1}")]
+    Resumed(ProcessId, ProcessId),
     /// The store's.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -113,6 +123,14 @@ pub fn spawn(tx: &mut Tx<'_>, caller: Caller, new: &NewProcess) -> Result<Spawne
         (None, Caller::Session(id)) => (id, session(tx.db, id)?.ok_or(Refused::CallerEnded)?.caller_name),
         (None, Caller::Process(_)) => return Err(Refused::CallerEnded),
     };
+    if let Some(old) = new.resumed_from {
+        if !get(tx.db, old)?.status.is_end() {
+            return Err(Refused::Lives(old));
+        }
+        if let Some(next) = resumption_of(tx.db, old)? {
+            return Err(Refused::Resumed(old, next));
+        }
+    }
     let depth = parent.as_ref().map_or(1, |parent| parent.depth + 1);
     if depth > limits.depth {
         return Err(Refused::Depth { limit: limits.depth });
@@ -140,10 +158,11 @@ pub fn spawn(tx: &mut Tx<'_>, caller: Caller, new: &NewProcess) -> Result<Spawne
     tx.db
         .prepare_cached(
             "INSERT INTO assistant_processes (process_id, assistant_id, snapshot, parent_process_id, parent_assistant_id,
-               root_process_id, session_id, thread_id, depth, label, status, query, context, working_dir, tools,
-               unavailable_tools, model_requested, model, limits, created_at)
-             VALUES (:id, :assistant, :snapshot, :parent, :parent_assistant, :root, :session, :thread, :depth, :label,
-               'queued', :query, :context, :working_dir, :tools, :unavailable, :requested, :model, :limits, :now)",
+               root_process_id, session_id, thread_id, depth, detached, resumed_from, label, status, query, context,
+               working_dir, tools, unavailable_tools, model_requested, model, limits, created_at)
+             VALUES (:id, :assistant, :snapshot, :parent, :parent_assistant, :root, :session, :thread, :depth, :detached,
+               :resumed, :label, 'queued', :query, :context, :working_dir, :tools, :unavailable, :requested, :model,
+               :limits, :now)",
         )?
         .execute(named_params! {
             ":id": new.id.to_string(),
@@ -155,6 +174,8 @@ pub fn spawn(tx: &mut Tx<'_>, caller: Caller, new: &NewProcess) -> Result<Spawne
             ":session": session_id.to_string(),
             ":thread": new.thread.to_string(),
             ":depth": depth,
+            ":detached": new.detached,
+            ":resumed": new.resumed_from.map(|old| old.to_string()),
             ":label": new.label,
             ":query": new.query,
             ":context": new.context,
@@ -166,6 +187,9 @@ pub fn spawn(tx: &mut Tx<'_>, caller: Caller, new: &NewProcess) -> Result<Spawne
             ":limits": json!(new.limits).to_string(),
             ":now": tx.now,
         })?;
+    if let Some(old) = new.resumed_from {
+        move_mail(tx, old, new)?;
+    }
     if starts {
         let row = get(tx.db, new.id)?;
         advance(tx, &row, Status::Starting)?;
@@ -174,4 +198,25 @@ pub fn spawn(tx: &mut Tx<'_>, caller: Caller, new: &NewProcess) -> Result<Spawne
     tx.wake(crate::store::SUPERVISOR);
     let status = if starts { Status::Starting } else { Status::Queued };
     Ok(Spawned { status, capacity: slots::capacity(tx.db, new.id, limits)? })
+}
+
+/// The process that goes on from this one, if there is one.
+///
+/// # Errors
+/// The store's.
+pub fn resumption_of(db: &Connection, process: ProcessId) -> Result<Option<ProcessId>, StoreError> {
+    let mut look = db.prepare_cached("SELECT process_id FROM assistant_processes WHERE resumed_from = ?1")?;
+    Ok(look.query_row([process.to_string()], |row| id(row, "process_id")).optional()?)
+}
+
+/// What was queued for the old process waits for the new one; answers that it never had come as messages.
+fn move_mail(tx: &Tx<'_>, old: ProcessId, new: &NewProcess) -> Result<(), StoreError> {
+    tx.db
+        .prepare_cached(
+            "UPDATE assistant_messages SET to_process_id = ?2, thread_id = ?3,
+               kind = CASE kind WHEN 'answer' THEN 'message' ELSE kind END
+             WHERE to_process_id = ?1 AND delivered_at IS NULL",
+        )?
+        .execute((old.to_string(), new.id.to_string(), new.thread.to_string()))?;
+    Ok(())
 }

@@ -42,6 +42,19 @@ impl Conversation {
         self.unseen.splice(0..0, lost);
     }
 
+    /// Notes the ids of the calls that a runner holds: those of a resumed conversation are not this process's own.
+    fn know_call_ids(&mut self, held: &[Message]) {
+        for message in held {
+            for part in message.content.parts().iter() {
+                if let Part::ToolCall { call_id, .. } = part
+                    && !self.call_ids.contains(call_id)
+                {
+                    self.call_ids.insert(call_id.clone());
+                }
+            }
+        }
+    }
+
     /// Gives every tool call of an answer an id that no earlier one has.
     fn mint_call_ids(&mut self, message: &mut Message) {
         let Content::Parts(parts) = &mut message.content else { return };
@@ -95,6 +108,7 @@ async fn turn(link: &Arc<Link>, params: LlmRequestParams) -> Result<LlmRequestRe
             return Err(model_failed(&error));
         }
     };
+    conversation.know_call_ids(&held);
     conversation.mint_call_ids(&mut answer.message);
     record_answer(link, &answer).await.map_err(|error| internal(&error))?;
     conversation.given = std::mem::take(&mut conversation.unseen);

@@ -5,6 +5,7 @@ use std::fmt::Display;
 use serde::Serialize;
 
 use crate::message_box;
+use crate::message_box::questions::QuestionRefused;
 use crate::process_table;
 use crate::store::StoreError;
 
@@ -92,7 +93,35 @@ impl From<process_table::Refused> for ToolError {
             Refused::Queue { .. } => {
                 Self::limit("queue_per_session", &refused, "Wait until some have ended, then spawn again.")
             }
+            Refused::Lives(_) => Self::bad_argument(&refused, "Write to it with send_message, or wait for its end."),
+            Refused::Resumed(..) => Self::bad_argument(&refused, "Resume that one, if it has ended."),
             Refused::Store(error) => Self::internal(error),
+        }
+    }
+}
+
+impl From<QuestionRefused> for ToolError {
+    fn from(refused: QuestionRefused) -> Self {
+        match &refused {
+            QuestionRefused::CallerEnded => Self::caller_ended(),
+            QuestionRefused::Empty(_) => Self::bad_argument(&refused, "Write what is to be read."),
+            QuestionRefused::TooLong { .. } => {
+                Self { retryable: false, ..Self::limit("message_bytes", &refused, "Write the essential part.") }
+            }
+            QuestionRefused::TooMany { .. } => {
+                Self::limit("pending_questions", &refused, "Wait for an answer with check_answer.")
+            }
+            QuestionRefused::Unknown(_) => {
+                Self::new("unknown_message", &refused, "Use the message_id that the question came with.")
+            }
+            QuestionRefused::NonePending(_) => {
+                Self::new("unknown_message", &refused, "get_pending_questions lists what waits for you.")
+            }
+            QuestionRefused::Several(..) => Self::bad_argument(&refused, "Name one of them as message_id."),
+            QuestionRefused::NotPending { .. } => {
+                Self::bad_argument(&refused, "send_message says more to a process that lives.")
+            }
+            QuestionRefused::Store(error) => Self::internal(error),
         }
     }
 }
@@ -115,7 +144,7 @@ impl From<message_box::Refused> for ToolError {
             Refused::Ended(_) => Self::new(
                 "process_ended",
                 &refused,
-                "recv_message reads what it wrote; spawn_assistant starts another.",
+                "recv_message reads what it wrote; spawn_assistant with resume_process_id goes on with it.",
             ),
             Refused::Empty => Self::bad_argument(&refused, "Write what the receiver is to read."),
             Refused::TooLong { .. } => Self {

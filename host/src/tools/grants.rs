@@ -8,10 +8,19 @@ use serde::Serialize;
 use super::Tool;
 
 /// Without a `tools` key an assistant has these.
-const DEFAULT_GRANTS: &[&str] = &["read_file", "list_files", "send_message", "recv_message"];
+const DEFAULT_GRANTS: &[&str] =
+    &["read_file", "list_files", "send_message", "recv_message", "ask_parent", "check_answer"];
 /// What a name that stands for spawning stands for.
-const SPAWNING: &[&str] =
-    &["search_assistant", "spawn_assistant", "poll_assistant", "recv_message", "cancel_assistant"];
+const SPAWNING: &[&str] = &[
+    "search_assistant",
+    "spawn_assistant",
+    "poll_assistant",
+    "wait_assistant",
+    "recv_message",
+    "get_pending_questions",
+    "reply_assistant",
+    "cancel_assistant",
+];
 /// Names of other systems' tools. Compared without case; `[tool_aliases]` of the configuration comes first.
 const ALIASES: &[(&str, &[&str])] = &[
     ("read", &["read_file"]),
@@ -115,13 +124,22 @@ mod tests {
 
     #[test]
     fn names_of_other_systems_are_understood() {
-        check(None, &["list_files", "read_file", "recv_message", "send_message"], &[]);
+        check(None, &["ask_parent", "check_answer", "list_files", "read_file", "recv_message", "send_message"], &[]);
         check(Some(&[]), &[], &[]);
         check(Some(&["Read", "Grep", "Glob", "LS"]), &["list_files", "read_file"], &["Grep"]);
         check(Some(&["Fetch", "fetch", "mcp__x__y"]), &["read_file"], &["fetch", "mcp__x__y"]);
         check(
             Some(&["Agent(worker, researcher)"]),
-            &["cancel_assistant", "poll_assistant", "recv_message", "search_assistant", "spawn_assistant"],
+            &[
+                "cancel_assistant",
+                "get_pending_questions",
+                "poll_assistant",
+                "recv_message",
+                "reply_assistant",
+                "search_assistant",
+                "spawn_assistant",
+                "wait_assistant",
+            ],
             &[],
         );
         check(Some(&["send_message"]), &["send_message"], &[]);

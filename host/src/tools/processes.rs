@@ -9,7 +9,9 @@ use uuid::Uuid;
 
 use super::{Audience, Call, Hints, Output, Tool, ToolError, row, wait};
 use crate::caller::Caller;
-use crate::message_box::{self, Summary};
+use crate::host::Host;
+use crate::message_box::{self, Summary, questions};
+use crate::model::Models;
 use crate::process_table::{self, Cause, Process, Reason, Status};
 
 /// When to look again at a process that has news seldom.
@@ -82,17 +84,19 @@ pub(crate) struct Seen {
 }
 
 /// What a process used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 #[schemars(inline)]
 pub(crate) struct UsageSeen {
     model_calls: u32,
     tool_calls: u32,
     input_tokens: u64,
     output_tokens: u64,
+    /// US dollars; null where a price or a usage is unknown.
+    cost: Option<f64>,
 }
 
-impl From<&Process> for Seen {
-    fn from(row: &Process) -> Self {
+impl Seen {
+    pub(super) fn new(row: &Process, models: &Models) -> Self {
         Self {
             process_id: row.id,
             assistant_id: row.assistant_id.clone(),
@@ -110,20 +114,35 @@ impl From<&Process> for Seen {
             started_at: row.started_at.unwrap_or(row.created_at),
             finished_at: row.finished_at,
             exit_code: row.exit_code,
-            usage: row.into(),
+            usage: UsageSeen::new(row, models),
         }
     }
 }
 
-impl From<&Process> for UsageSeen {
-    fn from(row: &Process) -> Self {
+impl UsageSeen {
+    fn new(row: &Process, models: &Models) -> Self {
         let Usage { input_tokens, output_tokens, .. } = row.usage;
+        let price = models.price(&row.model).filter(|_| !row.usage_unknown);
         Self {
             model_calls: row.turns,
             tool_calls: row.tool_calls,
             input_tokens: input_tokens.unwrap_or(0),
             output_tokens: output_tokens.unwrap_or(0),
+            // Nothing costs nothing, whatever the price.
+            cost: if row.turns == 0 { Some(0.0) } else { price.map(|price| price.cost(&row.usage)) },
         }
+    }
+
+    /// What several processes used together.
+    pub(super) fn sum<'a>(rows: impl IntoIterator<Item = &'a Process>, models: &Models) -> Self {
+        let none = Self { model_calls: 0, tool_calls: 0, input_tokens: 0, output_tokens: 0, cost: Some(0.0) };
+        rows.into_iter().map(|row| Self::new(row, models)).fold(none, |sum, one| Self {
+            model_calls: sum.model_calls + one.model_calls,
+            tool_calls: sum.tool_calls + one.tool_calls,
+            input_tokens: sum.input_tokens + one.input_tokens,
+            output_tokens: sum.output_tokens + one.output_tokens,
+            cost: sum.cost.zip(one.cost).map(|(sum, one)| sum + one),
+        })
     }
 }
 
@@ -133,10 +152,12 @@ struct Polled {
     process: Seen,
     #[serde(skip_serializing_if = "Option::is_none")]
     message_summary: Option<Summary>,
+    /// Questions of it that wait for your answer; get_pending_questions has them.
+    pending_questions: u32,
     /// When another look makes sense; absent once it is done.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_poll_ms: Option<u64>,
-    /// The wait that was asked for is longer than a call may be: it was this long (milliseconds).
+    /// The wait was cut to what a call may take (milliseconds).
     #[serde(skip_serializing_if = "Option::is_none")]
     wait_clamped_to_ms: Option<u64>,
 }
@@ -145,7 +166,8 @@ async fn poll_assistant(call: Call, params: Poll) -> Result<Output, ToolError> {
     let (caller, process, summary) = (call.caller, params.process_id, params.include_summary);
     let bound = wait::bound(&call, params.wait_ms);
     let look = || async {
-        let seen = call.host.store().read(move |db| see(db, caller, process, summary)).await?;
+        let host = call.host.clone();
+        let seen = call.host.store().read(move |db| see(&host, db, caller, process, summary)).await?;
         Ok::<_, ToolError>(Polled { wait_clamped_to_ms: bound.clamped_to_ms, ..seen })
     };
     let first = look().await?;
@@ -155,7 +177,9 @@ async fn poll_assistant(call: Call, params: Poll) -> Result<Output, ToolError> {
     let on: [Uuid; 2] = [process.into(), caller.into()];
     let changed = || async {
         let now = look().await?;
-        let same = now.process.status == first.process.status && now.message_summary == first.message_summary;
+        let same = now.process.status == first.process.status
+            && now.message_summary == first.message_summary
+            && now.pending_questions == first.pending_questions;
         Ok((!same).then_some(now))
     };
     match wait::until(&call, &on, bound.wait, changed).await? {
@@ -164,11 +188,19 @@ async fn poll_assistant(call: Call, params: Poll) -> Result<Output, ToolError> {
     }
 }
 
-fn see(db: &Connection, caller: Caller, process: ProcessId, summary: bool) -> Result<Polled, ToolError> {
+fn see(host: &Host, db: &Connection, caller: Caller, process: ProcessId, summary: bool) -> Result<Polled, ToolError> {
     let row = mine(db, caller, process)?;
     let message_summary = if summary { Some(message_box::summary(db, caller, row.thread)?) } else { None };
     let next_poll_ms = (!row.status.is_end()).then_some(NEXT_POLL_MS);
-    Ok(Polled { process: Seen::from(&row), message_summary, next_poll_ms, wait_clamped_to_ms: None })
+    let asked = questions::pending(db, caller, Some(process), host.now())?;
+    let pending_questions = u32::try_from(asked.len()).unwrap_or(u32::MAX);
+    Ok(Polled {
+        pending_questions,
+        process: Seen::new(&row, host.models()),
+        message_summary,
+        next_poll_ms,
+        wait_clamped_to_ms: None,
+    })
 }
 
 /// The row of a process that the caller may see and steer: its own descendants, and for a session all of its

@@ -9,9 +9,42 @@ pub(crate) fn input<T: JsonSchema>() -> Value {
     portable::<T>(true)
 }
 
-/// The schema of a tool's result.
+/// The schema of a tool's result. Its parts have names and types and no more: every client loads the list of tools into
+/// each conversation.
 pub(crate) fn output<T: JsonSchema>() -> Value {
-    portable::<T>(false)
+    let mut schema = portable::<T>(false);
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        for property in properties.values_mut().filter_map(Value::as_object_mut) {
+            let described = property.remove("description");
+            let choices = property.remove("enum");
+            bare(property);
+            property.extend(described.map(|text| ("description".to_owned(), text)));
+            property.extend(choices.map(|choices| ("enum".to_owned(), choices)));
+        }
+    }
+    schema
+}
+
+/// Takes all but names and types out of a schema; a property of such a name stays.
+fn bare(schema: &mut Map<String, Value>) {
+    let plain: [(&str, fn(&Value) -> bool); 4] = [
+        ("description", Value::is_string),
+        ("enum", Value::is_array),
+        ("required", Value::is_array),
+        ("minimum", Value::is_number),
+    ];
+    for (key, is_plain) in plain {
+        if schema.get(key).is_some_and(is_plain) {
+            schema.remove(key);
+        }
+    }
+    for part in schema.values_mut() {
+        match part {
+            Value::Object(part) => bare(part),
+            Value::Array(all) => all.iter_mut().filter_map(Value::as_object_mut).for_each(bare),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
 }
 
 fn portable<T: JsonSchema>(input: bool) -> Value {

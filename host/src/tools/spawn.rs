@@ -22,6 +22,7 @@ const TASK_BYTES_MAX: usize = 1024 * 1024;
 const LABEL_CHARS_MAX: usize = 100;
 
 mod choose;
+mod resume;
 
 use choose::{choose, choose_model, may_spawn, working_dir};
 
@@ -39,13 +40,20 @@ struct Spawn {
     search: Option<BySearch>,
     /// The task, complete in itself: goal, facts, constraints, form of the result. The assistant sees nothing else of
     /// your conversation.
+    #[serde(default)]
     query: String,
+    /// Go on with this ended process of yours, in a new one with its conversation; instead of assistant_id or search.
+    /// `query` says what to do next; after a failure it may be left out.
+    resume_process_id: Option<ProcessId>,
+    /// It lives on when your session ends, or you do. Default false: it ends with what spawned it.
+    #[serde(default)]
+    detached: bool,
     /// async returns at once; sync waits for the result, for as long as a call may. Default async.
     #[serde(default)]
     run_mode: RunMode,
     /// Background to the task.
     context: Option<String>,
-    /// Folder that the assistant's file tools work in; below the project folder, which is the default.
+    /// Folder of the assistant's file tools, below the project folder, which is the default.
     working_dir: Option<String>,
     /// A label of yours, shown in lists. Not an id.
     name: Option<String>,
@@ -94,7 +102,7 @@ struct Spawned {
     /// The end, where the call waited for it and it came.
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<Ended>,
-    /// The wait that was asked for is longer than a call may be: it was this long (milliseconds).
+    /// The wait was cut to what a call may take (milliseconds).
     #[serde(skip_serializing_if = "Option::is_none")]
     wait_clamped_to_ms: Option<u64>,
 }
@@ -138,8 +146,9 @@ struct Ended {
     reason: Option<Reason>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
-    /// What it wrote before, oldest first.
+    /// What it wrote before, oldest first, as recv_message gives it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
     messages: Vec<Mail>,
     /// It is more than fits here: recv_message with the thread_id gives all.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -147,8 +156,12 @@ struct Ended {
 }
 
 async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError> {
-    check_texts(&params)?;
-    let (definition, matched) = choose(&call, &params).await?;
+    let resumed = resume::look(&call, &params).await?;
+    check_texts(&params, resumed.is_some())?;
+    let (definition, matched) = match &resumed {
+        Some(resumed) => (resumed.definition.clone(), None),
+        None => choose(&call, &params).await?,
+    };
     let host = call.host.clone();
     let parent = match call.caller {
         Caller::Process(id) => Some(host.store().read(move |db| process_table::get(db, id)).await?),
@@ -172,14 +185,16 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
         assistant_id: definition.id.to_string(),
         snapshot: sha256_hex(definition_json.as_bytes()),
         definition: definition_json,
-        query: params.query.clone(),
-        context: params.context.clone(),
+        query: resumed.as_ref().map_or_else(|| params.query.clone(), |resumed| resumed.query.clone()),
+        context: params.context.clone().or_else(|| resumed.as_ref().and_then(|resumed| resumed.context.clone())),
         working_dir: working_dir.map(|dir| dir.display().to_string()),
         tools: granted.tools,
         unavailable_tools: serde_json::to_string(&granted.unavailable).map_err(json)?,
         model_requested: wish.first().cloned(),
         model: choice.name.clone(),
         label: params.name.clone(),
+        detached: params.detached,
+        resumed_from: params.resume_process_id,
         limits,
     };
     let (caller, row) = (call.caller, new.clone());
@@ -229,8 +244,8 @@ impl Drop for CancelUnheard {
     }
 }
 
-fn check_texts(params: &Spawn) -> Result<(), ToolError> {
-    if params.query.trim().is_empty() {
+fn check_texts(params: &Spawn, resumes: bool) -> Result<(), ToolError> {
+    if params.query.trim().is_empty() && !resumes {
         let hint = "Write the whole task into it: the assistant sees nothing else.";
         return Err(ToolError::bad_argument("`query` is empty", hint));
     }

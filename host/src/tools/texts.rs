@@ -18,8 +18,8 @@ How a task goes:
 2. spawn_assistant. It sees nothing of this conversation: put all it needs in `query` and `context`. Read \
 `unavailable_tools` and `model` in the answer; if it lacks a tool the task needs, do that part yourself and pass on \
 what you found.
-3. Start everything independent first, then poll_assistant with `wait_ms` until `done`. Do not poll in a tight loop.
-4. recv_message reads what it wrote, its result included.
+3. Start everything independent first, then wait_assistant until `still_running` is empty. Do not poll in a tight loop.
+4. recv_message reads what it wrote, its result included. If it asks, reply_assistant answers.
 5. To redirect a running assistant, send_message. Do not cancel it and spawn it again.
 6. Tell the user the result in your words and name the assistant. Check what matters.
 
@@ -54,7 +54,7 @@ const DESCRIPTIONS: &[(&str, &str)] = &[
          nothing and names the nearest. The assistant knows only what you write: put goal, facts, constraints and the \
          form of the result into `query`, background into `context`. Read `unavailable_tools` and `model` in the \
          answer, since a definition may ask for what is not here. Then spawn whatever else is independent, and follow \
-         each with poll_assistant. `run_mode: \"sync\"` waits up to {client_wait_s} seconds for a short task; \
+         all with wait_assistant. `run_mode: \"sync\"` waits up to {client_wait_s} seconds for a short task; \
          `status: \"running\"` after that is normal.",
     ),
     (
@@ -64,6 +64,52 @@ const DESCRIPTIONS: &[(&str, &str)] = &[
          turns than polling often. `done` is true when the process has ended: then recv_message gives the result, and \
          `reason` says why a failed one failed. Status is queued, starting, running, waiting (for a child or a \
          message), finished, failed or cancelled. Works for any process of yours, also after a restart.",
+    ),
+    (
+        "wait_assistant",
+        "Waits until something happens to your processes: an end, a message to you, a question. The best way to follow \
+         several: start them all, then call this again and again with `next_cursor` until `still_running` is empty. \
+         Without `process_ids` it waits for all of yours that have not ended; with mode `all` until all have. An end \
+         carries the result in `content`, cut where it is long: recv_message has all of it. No events after a wait is no \
+         failure: wait again.",
+    ),
+    (
+        "list_process",
+        "Lists your processes as trees, the newest first: status, times, usage and cost of each, and in `usage_tree` of \
+         it with all that it spawned. Use it when you have lost an id, after a restart, or to tell the user what is at \
+         work; for one process poll_assistant is shorter, and to wait use wait_assistant. `level` 0 is what you spawned \
+         yourself. Filter by `status`, or see one tree with `process_id`; ask for `next_page` until it is absent.",
+    ),
+    (
+        "read_log",
+        "Reads what a process did, event by event: model calls with their usage, tool calls, messages, changes of \
+         status, lines on its stderr. Use it to find out why one failed or what it is doing. `tail` gives the newest events, `kinds` picks some, `transcript` gives its conversation with the \
+         model instead. Go on with `next_cursor`; with `wait_ms` it waits for the next event.",
+    ),
+    (
+        "get_pending_questions",
+        "Lists the questions of your assistants that wait for your answer, oldest first; all, or those of one process. Use \
+         it when poll_assistant or wait_assistant shows that there is one. The assistant waits meanwhile: \
+         answer with reply_assistant if you know, ask the user if it is theirs to decide. A question expires at \
+         `answer_by_at`.",
+    ),
+    (
+        "reply_assistant",
+        "Answers a question that an assistant asked you; it goes on with your answer. Give the process_id, and the \
+         `message_id` if it has asked several. Answer the question itself, with the facts it needs: the assistant sees \
+         nothing else of your conversation. To say something that was not asked, use send_message. An answered or \
+         expired question takes no second answer.",
+    ),
+    (
+        "ask_parent",
+        "Asks whoever gave you your task, and waits for the answer. Use it when a decision is not yours, or a fact is \
+         missing that you cannot find out; not for what you can decide yourself. Put all that is needed for an answer \
+         into `question`. With `wait_ms` 0 you go on at once: check_answer with the `message_id` reads the answer later.",
+    ),
+    (
+        "check_answer",
+        "Reads the answer to a question of yours, if there is one: `state` is pending while there is none, expired when \
+         none will come. With `wait_ms` it waits for it. An answer can be read again.",
     ),
     (
         "cancel_assistant",

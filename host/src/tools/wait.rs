@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::{Call, ToolError};
 use crate::caller::Caller;
 use crate::host::Host;
+use crate::message_box::questions;
 use crate::process_table;
 use crate::store::StoreError;
 
@@ -45,7 +46,7 @@ where
     if let Some(found) = look().await? {
         return Ok(Some(found));
     }
-    if wait.is_zero() {
+    if wait.is_zero() || asked(call, on).await? {
         return Ok(None);
     }
     let waiting = Waiting::begin(call).await?;
@@ -58,9 +59,20 @@ where
         if let Some(found) = look().await? {
             break Some(found);
         }
+        if asked(call, on).await? {
+            break None;
+        }
     };
     waiting.end().await?;
     Ok(found)
+}
+
+/// Whether someone asks the waiter something: every wait ends then, lest two wait for each other.
+async fn asked(call: &Call, on: &[Uuid]) -> Result<bool, ToolError> {
+    let (caller, on) = (call.caller, on.to_vec());
+    let now = call.host.now();
+    let asked = move |db: &rusqlite::Connection| questions::ends_waits(db, caller, &on, now);
+    Ok(call.host.store().read(asked).await?)
 }
 
 /// A blocking wait of a process in flight. Dropped, it ends too.

@@ -101,7 +101,7 @@ async fn json_is_json() {
     let found = json(&["search", "the tests", "--json"]).await;
     assert_eq!(found["items"][0]["assistant_id"], "x");
     let tools = json(&["tools", "--json"]).await;
-    assert_eq!(tools["tools"].as_array().map(Vec::len), Some(7));
+    assert_eq!(tools["tools"].as_array().map(Vec::len), Some(12));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -34,12 +34,17 @@ async fn a_real_client_does_the_main_job() {
         names,
         [
             "cancel_assistant",
+            "get_pending_questions",
             "list_assistant",
+            "list_process",
             "poll_assistant",
+            "read_log",
             "recv_message",
+            "reply_assistant",
             "search_assistant",
             "send_message",
-            "spawn_assistant"
+            "spawn_assistant",
+            "wait_assistant"
         ]
     );
     assert!(serde_json::to_string(&tools).expect("JSON").len() < 24 * 1024);
@@ -187,7 +192,7 @@ async fn the_newest_era_needs_no_handshake() {
         "{found}"
     );
     let tools = raw.ask(2, "tools/list", json!({ "_meta": meta })).await;
-    assert_eq!(tools["result"]["tools"].as_array().map(Vec::len), Some(7), "{tools}");
+    assert_eq!(tools["result"]["tools"].as_array().map(Vec::len), Some(12), "{tools}");
     drop(raw.stdin.take());
     assert_eq!(raw.ends().await, 0);
 }

@@ -1,0 +1,323 @@
+//! Questions: messages from a process to its parent that want an answer.
+//!
+//! PENDING becomes ANSWERED by a reply, RETRIEVED when the process has the answer, and EXPIRED by the host's clock or the
+//! end of the process. An answer can be read again.
+
+use assistant_protocol::ids::{MessageId, ProcessId, SessionId};
+use rusqlite::{Connection, OptionalExtension, Row, named_params};
+
+use super::{Kind, post};
+use crate::caller::Caller;
+use crate::limits::Limits;
+use crate::names::named;
+use crate::process_table::{self, Process, id, optional_id};
+use crate::store::{StoreError, Tx};
+
+named! {
+    /// Where a question is.
+    pub enum QuestionState {
+        /// No answer yet.
+        Pending = "PENDING",
+        /// Answered; the process does not have the answer yet.
+        Answered = "ANSWERED",
+        /// The process has the answer.
+        Retrieved = "RETRIEVED",
+        /// It was not answered in time.
+        Expired = "EXPIRED",
+    }
+}
+
+/// A question.
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// The message that it is.
+    pub id: MessageId,
+    /// Who asks.
+    pub process: ProcessId,
+    /// Who asks, by assistant.
+    pub assistant_id: String,
+    /// Who is asked; null is the session.
+    pub to: Option<ProcessId>,
+    /// Where it is, at the time of the look.
+    pub state: QuestionState,
+    /// What is asked.
+    pub question: String,
+    /// When it was asked, Unix milliseconds.
+    pub asked_at: i64,
+    /// When it expires.
+    pub answer_by_at: i64,
+    /// The answer's message, and its text.
+    pub answer: Option<(MessageId, String)>,
+}
+
+/// Why a question was not asked or answered.
+#[derive(Debug, thiserror::Error)]
+pub enum QuestionRefused {
+    /// The caller has ended or is cancelled.
+    #[error("the caller has ended")]
+    CallerEnded,
+    /// The text is empty.
+    #[error("the {0} is empty")]
+    Empty(&'static str),
+    /// The text is too long.
+    #[error("the text has {bytes} bytes, the most is {limit}")]
+    TooLong {
+        /// Bytes of the text.
+        bytes: u64,
+        /// Bytes.
+        limit: u64,
+    },
+    /// Too many questions of the process wait.
+    #[error("{count} questions of this process wait for an answer, the most that may is {limit}")]
+    TooMany {
+        /// Questions that wait.
+        count: u32,
+        /// Questions.
+        limit: u32,
+    },
+    /// There is no such question for this caller.
+    #[error("no question of yours has the id {0}")]
+    Unknown(MessageId),
+    /// No question of the process waits for this caller.
+    #[error("process {0} has asked you nothing that waits for an answer")]
+    NonePending(ProcessId),
+    /// Several wait, and none is named.
+    #[error("process {0} has asked several questions: {1}")]
+    Several(ProcessId, String),
+    /// It is answered, or has expired.
+    #[error("the question {id} takes no answer: it is {state}")]
+    NotPending {
+        /// The question.
+        id: MessageId,
+        /// Where it is.
+        state: QuestionState,
+    },
+    /// The store's.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<rusqlite::Error> for QuestionRefused {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+const COLUMNS: &str = "q.message_id, q.process_id, q.to_process_id, q.state, q.asked_at, q.answer_by_at, \
+    q.answer_message_id, m.content, m.from_assistant_id, a.content AS answer \
+    FROM questions q JOIN assistant_messages m ON m.id = q.message_id \
+    LEFT JOIN assistant_messages a ON a.id = q.answer_message_id";
+
+fn from_row(row: &Row<'_>, now: i64) -> rusqlite::Result<Question> {
+    let answer: Option<MessageId> = optional_id(row, "answer_message_id")?;
+    let (state, answer_by_at): (QuestionState, i64) = (row.get("state")?, row.get("answer_by_at")?);
+    let expired = state == QuestionState::Pending && answer_by_at <= now;
+    Ok(Question {
+        id: id(row, "message_id")?,
+        process: id(row, "process_id")?,
+        assistant_id: row.get("from_assistant_id")?,
+        to: optional_id(row, "to_process_id")?,
+        state: if expired { QuestionState::Expired } else { state },
+        question: row.get("content")?,
+        asked_at: row.get("asked_at")?,
+        answer_by_at,
+        answer: answer.zip(row.get("answer")?),
+    })
+}
+
+/// Asks the parent of a process. Once this is committed the question will not be lost.
+///
+/// # Errors
+/// [`QuestionRefused`]; nothing is stored then.
+pub fn ask(tx: &mut Tx<'_>, process: ProcessId, question: &str, limits: &Limits) -> Result<MessageId, QuestionRefused> {
+    if !process_table::may_act(tx.db, Caller::Process(process))? {
+        return Err(QuestionRefused::CallerEnded);
+    }
+    fits("question", question, limits)?;
+    expire(tx)?;
+    let count: u32 = tx
+        .db
+        .prepare_cached("SELECT count(*) FROM questions WHERE process_id = ?1 AND state = 'PENDING'")?
+        .query_row([process.to_string()], |row| row.get(0))?;
+    if count >= limits.pending_questions {
+        return Err(QuestionRefused::TooMany { count, limit: limits.pending_questions });
+    }
+    let row = process_table::get(tx.db, process)?;
+    let message = post(tx, &row, Kind::Question, Some(process), row.parent, question)?;
+    let lives = i64::try_from(limits.question_ms).unwrap_or(i64::MAX);
+    tx.db
+        .prepare_cached(
+            "INSERT INTO questions (message_id, process_id, to_process_id, state, asked_at, answer_by_at)
+             VALUES (:message, :process, :to, 'PENDING', :now, :by)",
+        )?
+        .execute(named_params! {
+            ":message": message.to_string(), ":process": process.to_string(),
+            ":to": row.parent.map(|parent| parent.to_string()), ":now": tx.now, ":by": tx.now.saturating_add(lives),
+        })?;
+    Ok(message)
+}
+
+fn fits(what: &'static str, text: &str, limits: &Limits) -> Result<(), QuestionRefused> {
+    if text.trim().is_empty() {
+        return Err(QuestionRefused::Empty(what));
+    }
+    let bytes = text.len() as u64;
+    if bytes > limits.message_bytes {
+        return Err(QuestionRefused::TooLong { bytes, limit: limits.message_bytes });
+    }
+    Ok(())
+}
+
+/// Expires what nobody has answered in time.
+///
+/// # Errors
+/// The store's.
+pub fn expire(tx: &Tx<'_>) -> Result<(), StoreError> {
+    tx.db
+        .prepare_cached("UPDATE questions SET state = 'EXPIRED' WHERE state = 'PENDING' AND answer_by_at <= ?1")?
+        .execute([tx.now])?;
+    Ok(())
+}
+
+/// A question of a process.
+///
+/// # Errors
+/// [`QuestionRefused::Unknown`] where the process has asked no such thing.
+pub fn question(
+    db: &Connection,
+    process: ProcessId,
+    message: MessageId,
+    now: i64,
+) -> Result<Question, QuestionRefused> {
+    let mut look = db.prepare_cached(&format!("SELECT {COLUMNS} WHERE q.message_id = ?1 AND q.process_id = ?2"))?;
+    let found = look.query_row([message.to_string(), process.to_string()], |row| from_row(row, now)).optional()?;
+    found.ok_or(QuestionRefused::Unknown(message))
+}
+
+/// Gives the answer of a question to the process that asked, if there is one: it is retrieved, and was delivered.
+///
+/// # Errors
+/// [`QuestionRefused::Unknown`], and the store's.
+pub fn retrieve(tx: &Tx<'_>, process: ProcessId, message: MessageId) -> Result<Question, QuestionRefused> {
+    expire(tx)?;
+    let question = question(tx.db, process, message, tx.now)?;
+    if question.state == QuestionState::Answered
+        && let Some((answer, _)) = &question.answer
+    {
+        tx.db
+            .prepare_cached("UPDATE questions SET state = 'RETRIEVED', retrieved_at = ?2 WHERE message_id = ?1")?
+            .execute((message.to_string(), tx.now))?;
+        tx.db
+            .prepare_cached(
+                "UPDATE assistant_messages SET delivered_at = coalesce(delivered_at, ?2),
+                   read_at = coalesce(read_at, ?2) WHERE id = ?1",
+            )?
+            .execute((answer.to_string(), tx.now))?;
+    }
+    Ok(question)
+}
+
+/// Who is asked: a process, or all sessions of a principal.
+fn addressed(caller: Caller) -> (&'static str, String) {
+    match caller {
+        Caller::Process(process) => ("q.to_process_id = :me", process.to_string()),
+        Caller::Session(session) => (
+            "q.to_process_id IS NULL AND q.process_id IN (SELECT p.process_id FROM assistant_processes p
+               JOIN sessions s ON s.session_id = p.session_id
+               WHERE s.principal = (SELECT principal FROM sessions WHERE session_id = :me))",
+            session.to_string(),
+        ),
+    }
+}
+
+/// The questions to a caller that wait for an answer, oldest first: all, or those of one process.
+///
+/// # Errors
+/// The store's.
+pub fn pending(db: &Connection, caller: Caller, of: Option<ProcessId>, now: i64) -> Result<Vec<Question>, StoreError> {
+    let (mine, me) = addressed(caller);
+    let mut look = db.prepare_cached(&format!(
+        "SELECT {COLUMNS} WHERE q.state = 'PENDING' AND q.answer_by_at > :now AND {mine}
+           AND (:of IS NULL OR q.process_id = :of) ORDER BY m.seq"
+    ))?;
+    let of = of.map(|process| process.to_string());
+    let rows = look.query_map(named_params! { ":now": now, ":me": me, ":of": of }, |row| from_row(row, now))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// Answers a question: the one that is named, else the only one of the process that waits for this caller.
+///
+/// # Errors
+/// [`QuestionRefused`] tells the state of a question that takes no answer.
+pub fn reply(
+    tx: &mut Tx<'_>,
+    caller: Caller,
+    process: ProcessId,
+    message: Option<MessageId>,
+    answer: &str,
+    limits: &Limits,
+) -> Result<MessageId, QuestionRefused> {
+    if !process_table::may_act(tx.db, caller)? {
+        return Err(QuestionRefused::CallerEnded);
+    }
+    fits("answer", answer, limits)?;
+    expire(tx)?;
+    let waiting = pending(tx.db, caller, Some(process), tx.now)?;
+    let asked = match message {
+        Some(message) => {
+            let found = question(tx.db, process, message, tx.now)?;
+            let mine = found.to == caller.process();
+            if !mine {
+                return Err(QuestionRefused::Unknown(message));
+            }
+            if found.state != QuestionState::Pending {
+                return Err(QuestionRefused::NotPending { id: message, state: found.state });
+            }
+            found
+        }
+        None => match waiting.as_slice() {
+            [one] => one.clone(),
+            [] => return Err(QuestionRefused::NonePending(process)),
+            several => {
+                let one = |asked: &Question| format!("{} ({})", asked.id, crate::text::cut(&asked.question, 80));
+                return Err(QuestionRefused::Several(process, several.iter().map(one).collect::<Vec<_>>().join("; ")));
+            }
+        },
+    };
+    let row: Process = process_table::get(tx.db, process)?;
+    let reply = post(tx, &row, Kind::Answer, caller.process(), Some(process), answer)?;
+    tx.db
+        .prepare_cached(
+            "UPDATE questions SET state = 'ANSWERED', answer_message_id = ?2, answered_at = ?3 WHERE message_id = ?1",
+        )?
+        .execute((asked.id.to_string(), reply.to_string(), tx.now))?;
+    Ok(reply)
+}
+
+/// Whether a wait of the caller ends now, whatever it is for: a process that waits is asked something that no model call
+/// of its own has contained; a session waits for processes of which one asks it something.
+///
+/// # Errors
+/// The store's.
+pub fn ends_waits(db: &Connection, caller: Caller, on: &[uuid::Uuid], now: i64) -> Result<bool, StoreError> {
+    match caller {
+        Caller::Process(process) => Ok(db
+            .prepare_cached(
+                "SELECT 1 FROM assistant_messages WHERE to_process_id = ?1 AND delivered_at IS NULL AND kind = 'question'",
+            )?
+            .exists([process.to_string()])?),
+        Caller::Session(session) => {
+            let waiting = pending(db, Caller::Session(session), None, now)?;
+            Ok(waiting.iter().any(|asked| on.contains(&asked.process.into())))
+        }
+    }
+}
+
+/// Questions of a principal that wait for an answer.
+///
+/// # Errors
+/// The store's.
+pub fn count(db: &Connection, session: SessionId, of: Option<ProcessId>, now: i64) -> Result<u32, StoreError> {
+    let waiting = pending(db, Caller::Session(session), of, now)?;
+    Ok(u32::try_from(waiting.len()).unwrap_or(u32::MAX))
+}

@@ -1,0 +1,95 @@
+//! Trees of processes, as lists show them: a parent before its children, each oldest first, the newest tree first.
+
+use assistant_protocol::ids::{ProcessId, SessionId};
+use rusqlite::{Connection, named_params};
+
+use super::{COLUMNS, Process, Status, from_row};
+use crate::store::StoreError;
+
+/// Whose processes are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    /// Those of the principal of a session.
+    Principal(SessionId),
+    /// Those below a process, without it.
+    Below(ProcessId),
+    /// A process and those below it.
+    Tree(ProcessId),
+}
+
+/// Which of them, and how many.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Listed {
+    /// Only those with this status.
+    pub status: Option<Status>,
+    /// Only the roots of the trees.
+    pub root_only: bool,
+    /// Only trees that were begun, or whose root ended, at or after this time (Unix milliseconds), or that live.
+    pub since: Option<i64>,
+    /// How many are left out from the first on.
+    pub offset: u32,
+    /// How many at most.
+    pub limit: u32,
+}
+
+/// Processes with their level below the root of their list, and how many there are in all.
+///
+/// # Errors
+/// The store's.
+pub fn trees(db: &Connection, whose: Whose, wanted: &Listed) -> Result<(Vec<(Process, u32)>, u32), StoreError> {
+    let (roots, id) = match whose {
+        Whose::Principal(session) => (
+            "p.parent_process_id IS NULL AND p.session_id IN (SELECT session_id FROM sessions
+               WHERE principal = (SELECT principal FROM sessions WHERE session_id = :id))",
+            session.to_string(),
+        ),
+        Whose::Below(process) => ("p.parent_process_id = :id", process.to_string()),
+        Whose::Tree(process) => ("p.process_id = :id", process.to_string()),
+    };
+    let sql = format!(
+        "WITH RECURSIVE tree(process_id, root, path, level) AS (
+           SELECT p.process_id, p.seq, printf('%016x', p.seq), 0 FROM assistant_processes p
+             WHERE {roots} AND (:since IS NULL OR p.finished_at IS NULL OR p.finished_at >= :since)
+           UNION ALL
+           SELECT c.process_id, t.root, t.path || printf('%016x', c.seq), t.level + 1
+             FROM tree t JOIN assistant_processes c ON c.parent_process_id = t.process_id WHERE NOT :root_only
+         )
+         SELECT t.level, count(*) OVER () AS total, a.* FROM tree t
+           JOIN (SELECT {COLUMNS} FROM assistant_processes) a ON a.process_id = t.process_id
+           WHERE :status IS NULL OR a.status = :status
+           ORDER BY t.root DESC, t.path LIMIT :limit OFFSET :offset"
+    );
+    let mut look = db.prepare_cached(&sql)?;
+    let mut total = 0;
+    let rows = look.query_map(
+        named_params! {
+            ":id": id, ":since": wanted.since, ":root_only": wanted.root_only, ":status": wanted.status,
+            ":limit": wanted.limit, ":offset": wanted.offset,
+        },
+        |row| {
+            total = row.get("total")?;
+            Ok((from_row(row)?, row.get("level")?))
+        },
+    )?;
+    let found = rows.collect::<Result<_, _>>()?;
+    Ok((found, total))
+}
+
+/// A process and all below it.
+///
+/// # Errors
+/// The store's.
+pub fn tree(db: &Connection, process: ProcessId) -> Result<Vec<Process>, StoreError> {
+    let all = Listed { limit: u32::MAX, ..Listed::default() };
+    Ok(trees(db, Whose::Tree(process), &all)?.0.into_iter().map(|(row, _)| row).collect())
+}
+
+/// The processes of a caller that have not ended, or all of them, by id.
+///
+/// # Errors
+/// The store's.
+pub fn below(db: &Connection, whose: Whose, living: bool) -> Result<Vec<ProcessId>, StoreError> {
+    let all = Listed { limit: u32::MAX, ..Listed::default() };
+    let rows = trees(db, whose, &all)?.0;
+    Ok(rows.into_iter().filter(|(row, _)| !living || !row.status.is_end()).map(|(row, _)| row.id).collect())
+}

@@ -1,0 +1,259 @@
+//! `wait_assistant`: the next thing that happens to several processes.
+//!
+//! The cursor is a place in the host's sequence of events, so that nothing is told twice and nothing is skipped. What is
+//! handed to a process by it is delivered in the same commit.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use assistant_protocol::ids::ProcessId;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::processes::mine;
+use super::{Audience, Call, Hints, Output, Tool, ToolError, record, row, wait};
+use crate::caller::Caller;
+use crate::events::{self, News};
+use crate::message_box;
+use crate::process_table::{self, Status, Whose};
+use crate::store::Tx;
+use crate::text::cut;
+
+/// Processes that one call names.
+const NAMED_MAX: usize = 100;
+/// Things that one answer tells.
+const EVENTS_MAX: u32 = 50;
+/// How long a call waits, unless the caller says otherwise, milliseconds.
+const WAIT_MS_DEFAULT: u64 = 20_000;
+
+pub(super) fn rows() -> Vec<Tool> {
+    let take = Hints { read_only: false, destructive: false, idempotent: false, open_world: false };
+    vec![row::<_, Waited, _, _>("wait_assistant", "Wait for processes", Audience::Everyone, take, wait_assistant)]
+}
+
+/// Arguments of `wait_assistant`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+struct Wait {
+    /// Which processes, at most 100. Default: all of yours that have not ended; with a cursor all of yours.
+    #[serde(default)]
+    process_ids: Vec<ProcessId>,
+    /// any: until the first thing happens; all: until all have ended, or one has a question. Default any.
+    #[serde(default)]
+    mode: Mode,
+    /// Wait up to this many milliseconds. Default 20000.
+    wait_ms: Option<u64>,
+    /// Go on behind this place: next_cursor of an earlier answer.
+    cursor: Option<String>,
+}
+
+/// What a wait is for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+enum Mode {
+    /// The first thing that happens.
+    #[default]
+    Any,
+    /// The end of all.
+    All,
+}
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+enum Happened {
+    /// It has a result.
+    Finished,
+    /// It failed.
+    Failed,
+    /// It was cancelled.
+    Cancelled,
+    /// It asks you something: answer it.
+    Question,
+    /// It wrote to you.
+    Message,
+}
+
+/// One thing that happened.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(inline)]
+struct Event {
+    process_id: ProcessId,
+    assistant_id: String,
+    kind: Happened,
+    /// The result, what was written, or why it failed; a long one is cut: recv_message has all.
+    content: String,
+}
+
+/// Result of `wait_assistant`.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Waited {
+    /// Oldest first.
+    events: Vec<Event>,
+    /// Those of the processes that have not ended.
+    still_running: Vec<ProcessId>,
+    /// For the next call.
+    next_cursor: String,
+    /// The wait was cut to what a call may take (milliseconds).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wait_clamped_to_ms: Option<u64>,
+}
+
+/// A wait, checked: which processes, and from which place on.
+struct Wanted {
+    named: Vec<ProcessId>,
+    mode: Mode,
+    /// None: ends are told whenever they were, messages only if they are not delivered.
+    after: Option<i64>,
+    chars: usize,
+}
+
+async fn wait_assistant(call: Call, params: Wait) -> Result<Output, ToolError> {
+    if params.process_ids.len() > NAMED_MAX {
+        let message = format!("{} processes are named, the most is {NAMED_MAX}", params.process_ids.len());
+        return Err(ToolError::bad_argument(message, "Name fewer, or none: that is all of yours."));
+    }
+    let after = match &params.cursor {
+        None => None,
+        Some(text) => Some(text.parse::<i64>().map_err(|_| {
+            let shown: String = text.chars().take(40).collect();
+            let hint = "Give the next_cursor of an answer, or leave it out.";
+            ToolError::bad_argument(format!("`{shown}` is no cursor of wait_assistant"), hint)
+        })?),
+    };
+    let (caller, named) = (call.caller, params.process_ids.clone());
+    let named = call.host.store().read(move |db| {
+        for process in &named {
+            mine(db, caller, *process)?;
+        }
+        if !named.is_empty() {
+            return Ok(named);
+        }
+        let whose = match caller {
+            Caller::Session(session) => Whose::Principal(session),
+            Caller::Process(process) => Whose::Below(process),
+        };
+        Ok::<_, ToolError>(process_table::below(db, whose, after.is_none())?)
+    });
+    let chars = call.host.limits().answer_chars as usize;
+    let wanted = Arc::new(Wanted { named: named.await?, mode: params.mode, after, chars });
+    let bound = wait::bound(&call, params.wait_ms.unwrap_or(WAIT_MS_DEFAULT));
+    let mut on: Vec<Uuid> = wanted.named.iter().map(|process| Uuid::from(*process)).collect();
+    on.push(caller.into());
+    let look = || take(&call, wanted.clone(), false, bound.clamped_to_ms);
+    if let Some(output) = wait::until(&call, &on, bound.wait, look).await? {
+        return Ok(output);
+    }
+    take(&call, wanted, true, bound.clamped_to_ms).await?.ok_or_else(ToolError::cancelled)
+}
+
+/// One look: what has happened, or none while the wait goes on (unless that is an answer too).
+async fn take(
+    call: &Call,
+    wanted: Arc<Wanted>,
+    empty_too: bool,
+    wait_clamped_to_ms: Option<u64>,
+) -> Result<Option<Output>, ToolError> {
+    let (caller, recorder) = (call.caller, call.recorder.clone());
+    let job = move |tx: &mut Tx<'_>| {
+        let still_running: Vec<ProcessId> = running(tx, &wanted.named)?;
+        let (mut told, mut last) = (Vec::new(), wanted.after.unwrap_or(0));
+        let mut left = wanted.chars;
+        for news in events::news(tx.db, &wanted.named, last, EVENTS_MAX)? {
+            let seq = news.seq;
+            if let Some(event) = happened(tx, caller, wanted.after.is_none(), news)? {
+                let size = event.content.chars().count() + 200;
+                if size > left && !told.is_empty() {
+                    break;
+                }
+                left = left.saturating_sub(size);
+                told.push(event);
+            }
+            last = seq;
+        }
+        let question = told.iter().any(|event| event.kind == Happened::Question);
+        let over = still_running.is_empty()
+            || match wanted.mode {
+                Mode::Any => !told.is_empty(),
+                Mode::All => question,
+            };
+        if !over && !empty_too {
+            return Ok(None);
+        }
+        if let Caller::Process(me) = caller {
+            deliver(tx, me, &told)?;
+        }
+        let waited = Waited { events: told, still_running, next_cursor: last.to_string(), wait_clamped_to_ms };
+        let mut output = Output::new(&waited)?;
+        if let Some(recorder) = recorder {
+            recorder.finish(tx, &record::as_result(output.value.clone(), false))?;
+            output.recorded = true;
+        }
+        Ok::<_, ToolError>(Some(output))
+    };
+    call.host.store().write(job).await
+}
+
+fn running(tx: &Tx<'_>, named: &[ProcessId]) -> Result<Vec<ProcessId>, ToolError> {
+    let mut running = Vec::new();
+    for process in named {
+        if !process_table::get(tx.db, *process)?.status.is_end() {
+            running.push(*process);
+        }
+    }
+    Ok(running)
+}
+
+/// What an event of the log is to the caller; none where it is nothing to it.
+fn happened(tx: &Tx<'_>, caller: Caller, first_look: bool, news: News) -> Result<Option<Event>, ToolError> {
+    let row = process_table::get(tx.db, news.process)?;
+    let (kind, content) = match news.message {
+        None => {
+            let kind = match row.status {
+                Status::Finished => Happened::Finished,
+                Status::Failed => Happened::Failed,
+                Status::Cancelled => Happened::Cancelled,
+                Status::Queued | Status::Starting | Status::Running | Status::Waiting => return Ok(None),
+            };
+            (kind, process_table::final_words(&row))
+        }
+        Some(message) => {
+            let Some(mail) = message_box::find(tx.db, message)? else { return Ok(None) };
+            let to_me = mail.mail.to_process_id == caller.process();
+            let known = first_look && (mail.delivered || mail.mail.read_at.is_some());
+            let kind = match mail.kind {
+                message_box::Kind::Message => Happened::Message,
+                message_box::Kind::Question => Happened::Question,
+                message_box::Kind::Answer | message_box::Kind::Final => return Ok(None),
+            };
+            if !to_me || known {
+                return Ok(None);
+            }
+            (kind, mail.mail.content)
+        }
+    };
+    let content = cut(&content, CONTENT_CHARS_MAX);
+    Ok(Some(Event { process_id: row.id, assistant_id: row.assistant_id, kind, content }))
+}
+
+/// Characters of one result or message in an answer; so that several fit.
+const CONTENT_CHARS_MAX: usize = 8_000;
+
+/// A process that is told something by a child has what the child wrote to it: it is not inserted again. What was cut
+/// comes whole, as every other message does.
+fn deliver(tx: &Tx<'_>, me: ProcessId, told: &[Event]) -> Result<(), ToolError> {
+    let senders: BTreeSet<ProcessId> = told.iter().map(|event| event.process_id).collect();
+    for sender in senders {
+        let contents: Vec<&str> =
+            told.iter().filter(|event| event.process_id == sender).map(|event| event.content.as_str()).collect();
+        let queued = message_box::queued(tx.db, me, Some(Some(sender)))?;
+        let whole: Vec<_> = queued
+            .into_iter()
+            .take_while(|mail| contents.iter().any(|content| *content == mail.mail.content.trim()))
+            .collect();
+        message_box::hand_over(tx, &whole)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,53 @@
+//! What a resumption goes on with.
+
+use std::sync::Arc;
+
+use super::Spawn;
+use crate::conversation;
+use crate::process_table::{self, Status};
+use crate::registry::Definition;
+use crate::tools::processes::mine;
+use crate::tools::{Call, ToolError};
+
+/// What is said to a model that is asked again after its own last word.
+const GO_ON: &str = "Go on.";
+
+/// The process that is resumed, as far as the new one needs it.
+pub(super) struct Resumed {
+    /// The definition that it started with.
+    pub(super) definition: Arc<Definition>,
+    /// What comes behind its conversation; empty: the model is asked again.
+    pub(super) query: String,
+    /// The old background, where nothing of it was said yet.
+    pub(super) context: Option<String>,
+}
+
+/// The process that a spawn resumes, if it does.
+pub(super) async fn look(call: &Call, params: &Spawn) -> Result<Option<Resumed>, ToolError> {
+    let Some(old) = params.resume_process_id else { return Ok(None) };
+    if params.assistant_id.is_some() || params.search.is_some() {
+        let hint = "A resumption has the assistant that it had; leave assistant_id and search out.";
+        return Err(ToolError::bad_argument("`resume_process_id` is given with another assistant", hint));
+    }
+    let (caller, wanted) = (call.caller, params.query.trim().to_owned());
+    let looking = call.host.store().read(move |db| {
+        let row = mine(db, caller, old)?;
+        let json = process_table::snapshot(db, &row.snapshot)?;
+        let definition = serde_json::from_str(&json).map_err(|error| ToolError::internal(&error))?;
+        if row.status == Status::Finished && wanted.is_empty() {
+            let hint = "It has its result: say in `query` what it is to do next.";
+            return Err(ToolError::bad_argument("`query` is empty", hint));
+        }
+        let history = conversation::history(db, old)?;
+        let last_word = history.last().is_some_and(|last| last.role == assistant_protocol::types::Role::Assistant);
+        let (query, context) = match history.is_empty() {
+            // It never began: its task is still to be said.
+            true if wanted.is_empty() => (row.query, row.context),
+            true => (format!("{}\n\n{wanted}", row.query), row.context),
+            false if wanted.is_empty() && last_word => (GO_ON.to_owned(), None),
+            false => (wanted, None),
+        };
+        Ok(Resumed { definition: Arc::new(definition), query, context })
+    });
+    looking.await.map(Some)
+}
