@@ -27,14 +27,9 @@ pub(crate) fn output<T: JsonSchema>() -> Value {
 
 /// Takes all but names and types out of a schema; a property of such a name stays.
 fn bare(schema: &mut Map<String, Value>) {
-    let plain: [(&str, fn(&Value) -> bool); 4] = [
-        ("description", Value::is_string),
-        ("enum", Value::is_array),
-        ("required", Value::is_array),
-        ("minimum", Value::is_number),
-    ];
-    for (key, is_plain) in plain {
-        if schema.get(key).is_some_and(is_plain) {
+    for key in ["description", "enum", "required", "minimum"] {
+        // A schema under such a name is that of a property.
+        if schema.get(key).is_some_and(|value| !value.is_object()) {
             schema.remove(key);
         }
     }
