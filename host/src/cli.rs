@@ -22,6 +22,7 @@ mod pipe;
 mod place;
 mod run;
 mod serve;
+mod setup;
 mod start;
 mod steer;
 
@@ -80,6 +81,8 @@ enum Command {
     Tools(catalog::ToolsArgs),
     /// Tell what is used here, whether it works, and what to do where it does not
     Doctor(doctor::DoctorArgs),
+    /// Make an MCP client start this program: print the entry for it, or write it into its file
+    Setup(setup::SetupArgs),
     /// Write what a shell needs to complete these commands
     Completions(completions::CompletionsArgs),
     /// Show the main job on a scripted model, with real processes, in a few seconds
@@ -147,6 +150,7 @@ fn without_runtime(cli: &Cli) -> Option<Result<u8, Failure>> {
         Command::Serve(args) if args.detach => Some(detach::detach(&cli.places)),
         Command::Status(args) => Some(steer::status(&cli.places, args)),
         Command::Stop(args) => Some(steer::stop(&cli.places, args)),
+        Command::Setup(args) => Some(setup::setup(&cli.places, args)),
         Command::Completions(args) => Some(completions::completions(args)),
         _ => None,
     }
@@ -189,6 +193,7 @@ async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Command::Search(args) => catalog::search(&places, &args),
         Command::Tools(args) => catalog::tools(&places, &args),
         Command::Doctor(args) => doctor::doctor(&places, &args).await,
+        Command::Setup(args) => setup::setup(&places, &args),
         Command::Completions(args) => completions::completions(&args),
         Command::Demo => demo::demo().await,
     }

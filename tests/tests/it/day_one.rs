@@ -1,4 +1,4 @@
-//! The commands of the first day: `doctor`, `completions`.
+//! The commands of the first day: `doctor`, `setup`, `completions`.
 
 use std::path::Path;
 use std::process::{Output, Stdio};
@@ -112,4 +112,132 @@ async fn completions_are_there_for_each_shell() {
     }
     let (code, _, err) = run(dir.path(), &["completions", "csh"], &[]).await;
     assert!(code == Some(2) && err.contains("powershell"), "{err}");
+}
+
+/// `setup` with the places of a folder: its exit code and what it says.
+async fn setup(dir: &Path, args: &[&str]) -> (Option<i32>, String, String) {
+    let args: Vec<&str> = std::iter::once("setup").chain(args.iter().copied()).collect();
+    run(dir, &args, &[]).await
+}
+
+/// The entry that a client's file has, as JSON.
+fn entry(file: &Path) -> Value {
+    let text = std::fs::read_to_string(file).expect("a file");
+    serde_json::from_str::<Value>(&text).expect("JSON")["mcpServers"]["assistants"].take()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn setup_prints_and_writes_an_entry_that_works_from_anywhere() {
+    let dir = folder("");
+    let (home, file) = (dir.path(), dir.path().join(".cursor/mcp.json"));
+    let (code, printed, err) = setup(home, &["cursor"]).await;
+    assert!(code == Some(0) && err.contains("it goes into") && err.contains("--write"), "{err}");
+    assert!(!file.exists(), "printing writes nothing");
+    let (code, _, err) = setup(home, &["cursor", "--write"]).await;
+    assert!(code == Some(0) && err.starts_with("added `assistants` to "), "{err}");
+    assert_eq!(std::fs::read_to_string(&file).expect("a file"), printed, "as printed");
+    let at = |name: &str| home.join(name).canonicalize().unwrap_or_else(|_| home.join(name)).display().to_string();
+    let (state, config, assistants) = (at("state"), at("config.toml"), at("assistants"));
+    let args = json!(["mcp", "--state", state, "--config", config, "--assistants", assistants, "--no-project",]);
+    let program = Path::new(HOST).canonicalize().expect("the program");
+    assert_eq!(entry(&file), json!({ "command": program, "args": args }));
+    let (code, _, err) = setup(home, &["cursor", "--write"]).await;
+    assert!(code == Some(0) && err.starts_with("unchanged"), "{err}");
+    let (code, out, _) = setup(home, &["--list", "--json"]).await;
+    let listed: Value = serde_json::from_str(&out).expect("JSON");
+    let states: Vec<_> = listed["clients"].as_array().expect("a list").iter().map(|one| &one["state"]).collect();
+    let none = "no file";
+    assert_eq!(
+        (code, states),
+        (
+            Some(0),
+            vec![
+                &json!(none),
+                &json!(none),
+                &json!(none),
+                &json!("there"),
+                &json!(none),
+                &json!(none),
+                &json!(none),
+                &json!(none),
+                &json!(none)
+            ]
+        )
+    );
+}
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn setup_changes_a_file_whole_or_not_at_all() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let dir = folder("");
+    let (home, file) = (dir.path(), dir.path().join(".claude.json"));
+    let (kept, backup) = (home.join("dotfiles/claude.json"), home.join("dotfiles/claude.json.bak"));
+    std::fs::create_dir(home.join("dotfiles")).expect("a folder");
+    let mode = |file: &Path| std::fs::metadata(file).expect("a file").permissions().mode() & 0o777;
+    let old = "{\n  \"mcpServers\": {} // none\n}\n";
+    std::fs::write(&kept, old).expect("a file");
+    std::fs::set_permissions(&kept, PermissionsExt::from_mode(0o640)).expect("a mode");
+    symlink(&kept, &file).expect("a link");
+
+    let (code, _, err) = setup(home, &["claude-code", "--write", "--name", "one"]).await;
+    assert!(code == Some(0) && err.contains("claude.json.bak"), "{err}");
+    assert!(std::fs::symlink_metadata(&file).expect("a file").is_symlink(), "the link stays");
+    assert_eq!((mode(&kept), mode(&backup)), (0o640, 0o640));
+    assert_eq!(std::fs::read_to_string(&backup).expect("a file"), old);
+    let (code, out, err) = setup(home, &["claude-code", "--write", "--name", "two", "--json"]).await;
+    let told: Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!((code, &told["change"], &told["backup"]), (Some(0), &json!("added"), &Value::Null), "{err}");
+    assert_eq!(std::fs::read_to_string(&backup).expect("a file"), old, "the first state is kept");
+    let text = std::fs::read_to_string(&kept).expect("a file");
+    assert!(text.contains("\"one\"") && text.contains("\"two\"") && text.contains("// none"), "{text}");
+
+    let broken = "{ \"mcpServers\": ";
+    std::fs::write(&kept, broken).expect("a file");
+    let (code, _, err) = setup(home, &["claude-code", "--write"]).await;
+    assert!(code == Some(1) && err.contains("is no JSON") && err.contains("nothing was written"), "{err}");
+    assert_eq!(std::fs::read_to_string(&kept).expect("a file"), broken);
+    let (code, _, err) = setup(home, &["claude-code"]).await;
+    assert!(code == Some(0) && err.contains("is no JSON"), "{err}");
+    std::fs::remove_file(&kept).expect("removed");
+    let (code, _, err) = setup(home, &["claude-code", "--write"]).await;
+    assert!(code == Some(1) && err.contains("cannot be read"), "a link to nothing: {err}");
+    let files: Vec<_> = std::fs::read_dir(home.join("dotfiles")).expect("a folder").flatten().collect();
+    assert_eq!(files.len(), 1, "nothing is left beside: {files:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn setup_writes_for_a_project_where_the_client_has_such_files() {
+    let dir = folder("");
+    std::fs::create_dir(dir.path().join("p")).expect("a folder");
+    let project = dir.path().join("p").canonicalize().expect("a folder");
+    let setup = async |args: &[&str]| {
+        let mut command = Command::new(HOST);
+        command.arg("setup").args(args).current_dir(&project).env_clear().env("HOME", dir.path());
+        let output = tokio::time::timeout(SOON, command.output()).await.expect("it ends").expect("it runs");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let named = ["--project", ".", "--write", "--project-scope"];
+    let with = |client: &'static str| [client].into_iter().chain(named).collect::<Vec<_>>();
+    let (code, err) = setup(&with("claude-code")).await;
+    assert_eq!(code, Some(0), "{err}");
+    assert_eq!(entry(&project.join(".mcp.json"))["args"], json!(["mcp", "--project", project]));
+    for client in ["codex", "cursor", "gemini", "opencode", "vscode", "zed"] {
+        assert_eq!(setup(&with(client)).await.0, Some(0), "{client}");
+    }
+    for file in
+        [".codex/config.toml", ".gemini/settings.json", "opencode.json", ".vscode/mcp.json", ".zed/settings.json"]
+    {
+        assert!(project.join(file).is_file(), "{file}");
+    }
+    for (args, why) in [
+        (with("goose"), "no file of a project"),
+        (vec!["goose", "--project-scope"], "there is no project here"),
+        (vec!["emacs"], "[possible values: claude-code, claude-desktop, codex,"),
+        (vec!["zed", "--name", "a b"], "a name has 1 to 32 letters"),
+        (vec![], "required"),
+    ] {
+        let (code, err) = setup(&args).await;
+        assert!(code == Some(2) && err.contains(why), "{args:?}: {err}");
+    }
 }
