@@ -19,7 +19,8 @@ pub struct Doors {
 }
 
 impl Doors {
-    /// Assistants `quick` (answers at once), `slow` (answers when `release` is called) and `hang` (never does), served
+    /// Assistants `quick` (answers at once), `slow` (takes a while), `hang` (never does) and `waits` (for a message,
+    /// then answers), served
     /// by the program `host`. `config` is added to the configuration.
     ///
     /// # Panics
@@ -27,14 +28,17 @@ impl Doors {
     pub fn new(host: impl Into<PathBuf>, config: &str) -> Self {
         let dir = tempfile::tempdir().expect("a folder");
         std::fs::create_dir(dir.path().join("assistants")).expect("a folder");
-        for name in ["quick", "slow", "hang"] {
+        for name in ["quick", "slow", "hang", "waits"] {
             let file = dir.path().join("assistants").join(format!("{name}.md"));
             std::fs::write(file, assistant(name, "send_message, recv_message")).expect("a file");
         }
+        let arguments = json!({ "thread_id": "{{id_after.thread_id}}", "wait_ms": 600_000, "unread_only": true });
+        let waits = json!({ "tool_name": "recv_message", "arguments": arguments });
         let script = crate::bed::script(&[
             ("quick", json!([{ "text": "the quick result" }])),
             ("slow", json!([{ "text": "the slow result", "delay_ms": 1_500 }])),
             ("hang", json!([{ "hang": true }])),
+            ("waits", json!([{ "tool_calls": [waits] }, { "text": "it went on" }])),
         ]);
         std::fs::write(dir.path().join("script.json"), script.to_string()).expect("a file");
         let doors = Self { dir, host: host.into() };

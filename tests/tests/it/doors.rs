@@ -99,6 +99,24 @@ fn a_call_in_flight_is_told_when_the_host_is_killed_and_the_client_goes_on() {
 }
 
 #[test]
+fn a_run_that_was_lost_with_its_host_is_resumed_where_it_was() {
+    let doors = doors();
+    let mut client = shaken(&doors);
+    let spawned = client.must("spawn_assistant", &json!({ "assistant_id": "waits", "query": "go" }));
+    while poll(&mut client, &spawned, 1_000)["status"] != "waiting" {}
+    signal("9", doors.host_pid().expect("a host").into());
+    let resume = json!({ "resume_process_id": spawned["process_id"], "run_mode": "sync" });
+    let resumed = match client.call("spawn_assistant", &resume) {
+        Some(Err(error)) if error["code"] == "host_lost" => client.must("spawn_assistant", &resume),
+        Some(Ok(resumed)) => resumed,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(resumed["result"]["content"], "it went on", "{resumed}");
+    let log = client.must("read_log", &json!({ "process_id": resumed["process_id"], "transcript": true })).to_string();
+    assert!(log.contains("interrupted: the run ended before this call had a result"), "{log}");
+}
+
+#[test]
 fn the_host_is_none_of_the_clients_processes() {
     let doors = doors();
     let mut command = doors.command(&["mcp"]);
