@@ -9,22 +9,30 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::{Args, Parser, Subcommand};
 
 mod catalog;
-#[expect(dead_code, reason = "the commands that use all of it are on their way")]
 mod client;
+mod colour;
 mod completions;
 mod demo;
 mod detach;
 mod doctor;
 mod line;
+mod lines;
+mod live;
 mod log;
+mod logs;
 mod open;
 mod pipe;
 mod place;
+mod processes;
+mod ps;
+mod report;
 mod run;
+mod seat;
 mod serve;
 mod setup;
 mod start;
 mod steer;
+mod wait;
 
 /// What a command ends with when it fails.
 const FAILED: u8 = 1;
@@ -73,6 +81,14 @@ enum Command {
     Stop(steer::StopArgs),
     /// Find an assistant for a task, run it, and print its result
     Run(run::RunArgs),
+    /// List the processes, as trees
+    Ps(ps::PsArgs),
+    /// Show what a process did
+    Logs(logs::LogsArgs),
+    /// Wait until processes have ended
+    Wait(wait::WaitArgs),
+    /// Sum up what was done, how it ended and what it cost
+    Report(report::ReportArgs),
     /// List the assistants, and the files that are none with the reason
     List(catalog::ListArgs),
     /// Find assistants for a task
@@ -189,6 +205,10 @@ async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Command::Status(args) => steer::status(&places, &args),
         Command::Stop(args) => steer::stop(&places, &args),
         Command::Run(args) => run::run(&places, args).await,
+        Command::Ps(args) => ps::ps(&places, &args).await,
+        Command::Logs(args) => logs::logs(&places, &args).await,
+        Command::Wait(args) => wait::wait(&places, &args).await,
+        Command::Report(args) => report::report(&places, &args).await,
         Command::List(args) => catalog::list(&places, &args),
         Command::Search(args) => catalog::search(&places, &args),
         Command::Tools(args) => catalog::tools(&places, &args),

@@ -50,9 +50,38 @@ pub fn duration(ms: i64) -> String {
     }
 }
 
+/// A time (Unix milliseconds) as a date and a time of day, in UTC: `2026-11-28 04:10:46Z`.
+#[must_use]
+pub fn utc(ms: i64) -> String {
+    let s = ms.div_euclid(1_000);
+    let (day, s) = (s.div_euclid(86_400), s.rem_euclid(86_400));
+    // Days are counted from 1 March of year 0, in eras of 400 years, so that a leap day is the last one of a year.
+    let day = day + 719_468;
+    let (era, of_era) = (day.div_euclid(146_097), day.rem_euclid(146_097));
+    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let from_march = (5 * of_year + 2) / 153;
+    let date = of_year - (153 * from_march + 2) / 5 + 1;
+    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
+    let year = 400 * era + year + i64::from(month <= 2);
+    format!("{year:04}-{month:02}-{date:02} {:02}:{:02}:{:02}Z", s / 3_600, s % 3_600 / 60, s % 60)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{cut, duration, one_line};
+    use super::{cut, duration, one_line, utc};
+
+    #[test]
+    fn times_are_dates() {
+        // As `date -u -d @SECONDS` has them.
+        let check = |ms: i64, want: &str| assert_eq!(utc(ms), want);
+        check(0, "1970-01-01 00:00:00Z");
+        check(951_782_400_000, "2000-02-29 00:00:00Z");
+        check(1_795_839_046_999, "2026-11-28 04:10:46Z");
+        check(4_107_542_399_000, "2100-02-28 23:59:59Z");
+        check(4_107_542_400_000, "2100-03-01 00:00:00Z");
+        check(-1, "1969-12-31 23:59:59Z");
+    }
 
     #[test]
     fn a_line_holds_nothing_that_a_terminal_obeys() {

@@ -2,20 +2,18 @@
 
 use std::time::Duration;
 
-use assistant_protocol::ids::{ProcessId, SessionId};
 use clap::Args;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use super::open::Setting;
-use super::serve::{refused, signal};
+use super::client::Refused;
+use super::live::Live;
+use super::processes::dollars;
+use super::seat::Seat;
+use super::serve::signal;
 use super::{FAILED, Failure, Places, USAGE, say, talk};
-use crate::door::LOCAL;
-use crate::events::{Event, Kind};
-use crate::host::Host;
-use crate::process_table::{Process, Status};
+use crate::process_table::UNTIL_THEN;
 use crate::text::one_line;
-use crate::tools::CallError;
 
 /// No assistant fits the task.
 const NO_MATCH: u8 = 3;
@@ -27,6 +25,8 @@ const CANCELLED: u8 = 130;
 const CANCELLED_WITHIN: Duration = Duration::from_secs(20);
 /// Events that are read at once.
 const EVENTS: u32 = 100;
+/// How long one call waits for the next event; the host may make it less.
+const WAIT_MS: u64 = 20_000;
 
 #[derive(Args)]
 pub(super) struct RunArgs {
@@ -38,6 +38,9 @@ pub(super) struct RunArgs {
     /// A configured model, instead of the assistant's own
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
+    /// Hold the host inside this command instead of asking the one in the background
+    #[arg(long)]
+    embedded: bool,
     /// Print the result as JSON, with its process and usage
     #[arg(long)]
     json: bool,
@@ -45,154 +48,176 @@ pub(super) struct RunArgs {
 
 pub(super) async fn run(places: &Places, args: RunArgs) -> Result<u8, Failure> {
     let interrupted = tokio::spawn(signal());
-    let options = Setting::read(places)?.options().await?;
-    let host = Host::open(options).await.map_err(|error| refused(&error))?;
-    let ended = in_host(&host, &args, interrupted).await;
-    host.close().await;
+    let seat = if args.embedded { Seat::inside(places).await? } else { Seat::at_the_door(places, "run").await? };
+    let ended = at(&seat, &args, interrupted).await;
+    seat.leave().await;
     ended
 }
 
-async fn in_host(host: &Host, args: &RunArgs, interrupted: JoinHandle<()>) -> Result<u8, Failure> {
-    let session = host.open_session(LOCAL, "main").await.map_err(|error| Failure::new(FAILED, error))?;
-    let spawned = host.call(session, "spawn_assistant", arguments(args)).await.map_err(|error| not_spawned(&error))?;
+async fn at(seat: &Seat, args: &RunArgs, interrupted: JoinHandle<()>) -> Result<u8, Failure> {
+    let spawned = seat.try_call("spawn_assistant", arguments(args)).await?.map_err(|refused| not_spawned(&refused))?;
     tell_spawned(&spawned);
-    let process: ProcessId = serde_json::from_value(spawned["process_id"].clone())
-        .map_err(|error| Failure::new(FAILED, format!("the spawn was answered with {spawned}: {error}")))?;
-    let mut after = 0;
-    let row = tokio::select! {
-        ended = follow(host, process, &mut after) => ended?,
+    let mut following = Following { asked: json!({ "process_id": spawned["process_id"] }), live: Live::begin() };
+    tokio::select! {
+        ended = following.to_the_end(seat) => ended?,
         _ = interrupted => {
-            talk("cancelling");
-            cancel(host, session, process, &mut after).await?
+            following.live.say("cancelling");
+            following.cancel(seat).await?;
         }
-    };
-    Ok(tell_end(args, &row))
-}
-
-fn arguments(args: &RunArgs) -> Map<String, Value> {
-    let mut map = Map::from_iter([("query".to_owned(), json!(args.query))]);
-    match &args.assistant {
-        Some(id) => map.insert("assistant_id".to_owned(), json!(id)),
-        None => map.insert("search".to_owned(), json!({ "text": args.query })),
-    };
-    if let Some(model) = &args.model {
-        map.insert("model".to_owned(), json!(model));
     }
-    map
+    drop(following);
+    let seen = seat.call("poll_assistant", json!({ "process_id": spawned["process_id"] })).await?["process"].clone();
+    let words = final_words(seat, &seen).await?;
+    Ok(tell_end(args, &seen, &words))
 }
 
-fn not_spawned(error: &CallError) -> Failure {
-    let CallError::Tool(error) = error else { return Failure::new(FAILED, error) };
-    let code = match error.code.as_str() {
+fn arguments(args: &RunArgs) -> Value {
+    let mut asked = json!({ "query": args.query });
+    match &args.assistant {
+        Some(id) => asked["assistant_id"] = json!(id),
+        None => asked["search"] = json!({ "text": args.query }),
+    }
+    if let Some(model) = &args.model {
+        asked["model"] = json!(model);
+    }
+    asked
+}
+
+fn not_spawned(refused: &Refused) -> Failure {
+    let code = match refused.code.as_str() {
         "no_match" | "unknown_assistant" => NO_MATCH,
         "no_model" => NO_MODEL,
         "bad_argument" => USAGE,
         _ => FAILED,
     };
-    match error.code.as_str() {
-        "unknown_assistant" | "no_match" => Failure::new(code, format!("{}. {}", error.message, error.hint)),
-        _ => Failure::new(code, &error.message),
+    match refused.code.as_str() {
+        "unknown_assistant" | "no_match" => Failure::new(code, format!("{}. {}", refused.message, refused.hint)),
+        _ => Failure::new(code, &refused.message),
     }
 }
 
 fn tell_spawned(spawned: &Value) {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let text = |value: &Value| one_line(value.as_str().unwrap_or_default());
     let id = text(&spawned["assistant_id"]);
     let score = spawned["matched"]["score"].as_f64().map(|score| format!(" (score {score:.2})")).unwrap_or_default();
     talk(&format!("{id}{score} on {}", text(&spawned["model"]["used"])));
-    if let Some(why) = spawned["model"]["why"].as_str() {
-        talk(&format!("  another model than asked for: {why}"));
+    if spawned["model"]["why"].is_string() {
+        talk(&format!("  another model than asked for: {}", text(&spawned["model"]["why"])));
     }
     for one in spawned["unavailable_tools"].as_array().into_iter().flatten() {
         talk(&format!("  without {}: {}", text(&one["tool"]), text(&one["why"])));
     }
 }
 
-/// Tells each event as it comes, until the process has ended.
-async fn follow(host: &Host, process: ProcessId, after: &mut i64) -> Result<Process, Failure> {
-    let failed = |error: &dyn std::fmt::Display| Failure::new(FAILED, error);
-    loop {
-        for event in host.events(process, *after, EVENTS).await.map_err(|error| failed(&error))? {
-            *after = event.seq;
-            if let Some(line) = line(&event) {
-                talk(&format!("  {}", one_line(&line)));
+/// A run that is followed.
+struct Following {
+    /// What `read_log` is asked next.
+    asked: Value,
+    live: Live,
+}
+
+impl Following {
+    /// Tells each event as it comes, until the process has ended.
+    async fn to_the_end(&mut self, seat: &Seat) -> Result<(), Failure> {
+        self.asked["limit"] = json!(EVENTS);
+        self.asked["wait_ms"] = json!(WAIT_MS);
+        loop {
+            let answer = seat.call("read_log", self.asked.clone()).await?;
+            for event in answer["events"].as_array().into_iter().flatten() {
+                self.live.event(event["kind"].as_str().unwrap_or_default(), &event["data"]);
+            }
+            self.asked["cursor"] = answer["next_cursor"].clone();
+            if answer["done"] == true && answer["more"] != true {
+                return Ok(());
             }
         }
-        let row = host.process(process).await.map_err(|error| failed(&error))?;
-        match row {
-            Some(row) if row.status.is_end() => return Ok(row),
-            Some(_) => {}
-            None => return Err(failed(&format!("process {process} has gone"))),
+    }
+
+    async fn cancel(&mut self, seat: &Seat) -> Result<(), Failure> {
+        seat.call("cancel_assistant", json!({ "process_id": self.asked["process_id"] })).await?;
+        let ended = tokio::time::timeout(CANCELLED_WITHIN, self.to_the_end(seat)).await;
+        ended.unwrap_or_else(|_| Err(Failure::new(FAILED, "the end of the run was not told in time; it is given up")))
+    }
+}
+
+/// What the process told at its end, in full; it counts as read then.
+async fn final_words(seat: &Seat, seen: &Value) -> Result<String, Failure> {
+    let mut asked = json!({ "thread_id": seen["thread_id"], "last_n": 1, "mark_as_read": true });
+    let mut words = String::new();
+    loop {
+        let read = seat.call("recv_message", asked.clone()).await?;
+        for message in read["messages"].as_array().into_iter().flatten() {
+            if message["from_process_id"] == seen["process_id"] {
+                words.push_str(message["content"].as_str().unwrap_or_default());
+            }
+        }
+        match &read["next_cursor"] {
+            Value::Null => return Ok(words),
+            next => asked["cursor"] = next.clone(),
         }
     }
 }
 
-fn line(event: &Event) -> Option<String> {
-    let text = |key: &str| event.data[key].as_str().unwrap_or_default().to_owned();
-    match event.kind {
-        Kind::Status => event.data["status"].as_str().map(str::to_owned),
-        Kind::ModelCall => Some(format!("asks {}", text("model"))),
-        Kind::ModelRetry => Some(format!(
-            "again in {} ms ({} of {}): {}",
-            event.data["wait_ms"],
-            event.data["retry"],
-            event.data["of"],
-            text("error")
-        )),
-        Kind::ModelAnswer if event.data["error"].is_string() => Some(format!("the model failed: {}", text("error"))),
-        Kind::ModelAnswer => {
-            let usage = &event.data["usage"];
-            Some(format!("answered ({} in, {} out)", tokens(&usage["input_tokens"]), tokens(&usage["output_tokens"])))
-        }
-        Kind::ToolCall => Some(format!("calls {}", text("tool"))),
-        Kind::ToolResult if event.data["is_error"] == true => Some(format!("{} failed", text("tool"))),
-        Kind::Message => Some(format!("{}: {} to {}", text("kind"), text("from"), text("to"))),
-        Kind::Progress => Some(text("text")),
-        Kind::Stderr => Some(format!("stderr: {}", text("line"))),
-        Kind::Link => Some(format!("odd lines on its pipe: {}", event.data)),
-        Kind::ToolResult => None,
+/// The result within the last words of a process: all of them, or what it had until it failed or was cancelled.
+fn result_of<'a>(seen: &Value, words: &'a str) -> Option<&'a str> {
+    if seen["status"] == "finished" {
+        return Some(words);
     }
+    // What failed may quote the mark; it stands before the mark that counts.
+    let error = seen["error"].as_str().unwrap_or_default();
+    let from = words.find(error).map_or(0, |at| at + error.len());
+    words[from..].split_once(UNTIL_THEN).map(|(_, had)| had)
 }
 
-fn tokens(value: &Value) -> String {
-    value.as_u64().map_or_else(|| "?".to_owned(), |count| format!("{count} tokens"))
-}
-
-async fn cancel(host: &Host, session: SessionId, process: ProcessId, after: &mut i64) -> Result<Process, Failure> {
-    let map = Map::from_iter([("process_id".to_owned(), json!(process))]);
-    host.call(session, "cancel_assistant", map).await.map_err(|error| Failure::new(FAILED, error))?;
-    let ended = tokio::time::timeout(CANCELLED_WITHIN, follow(host, process, after)).await;
-    ended.unwrap_or_else(|_| Err(Failure::new(FAILED, "the end of the run could not be stored; it is given up")))
-}
-
-fn tell_end(args: &RunArgs, row: &Process) -> u8 {
-    let result = row.result.as_deref().unwrap_or_default();
+fn tell_end(args: &RunArgs, seen: &Value, words: &str) -> u8 {
+    let (usage, result) = (&seen["usage"], result_of(seen, words));
+    let ms = seen["finished_at"].as_i64().zip(seen["created_at"].as_i64()).map(|(end, begin)| end - begin);
     if args.json {
         say(&json!({
-            "process_id": row.id, "thread_id": row.thread, "assistant_id": row.assistant_id, "status": row.status,
-            "reason": row.reason, "cause": row.cause, "error": row.error, "result": row.result, "model": row.model,
-            "usage": row.usage, "model_calls": row.turns, "tool_calls": row.tool_calls,
-            "ms": row.finished_at.map(|end| end - row.created_at),
+            "process_id": seen["process_id"], "thread_id": seen["thread_id"], "assistant_id": seen["assistant_id"],
+            "status": seen["status"], "reason": seen["reason"], "cause": seen["cause"], "error": seen["error"],
+            "result": result, "model": seen["model"], "usage": usage, "model_calls": usage["model_calls"],
+            "tool_calls": usage["tool_calls"], "ms": ms,
         })
         .to_string());
-    } else if !result.is_empty() {
+    } else if let Some(result) = result.filter(|result| !result.is_empty()) {
         say(result);
     }
-    let (tokens_in, tokens_out) = (row.usage.input_tokens.unwrap_or(0), row.usage.output_tokens.unwrap_or(0));
+    let cost = usage["cost"].as_f64().map(|cost| format!(", {}", dollars(Some(cost)))).unwrap_or_default();
     talk(&format!(
-        "{} after {} ms: {} model calls, {} tool calls, {tokens_in} tokens in, {tokens_out} out",
-        row.status,
-        row.finished_at.unwrap_or(row.created_at) - row.created_at,
-        row.turns,
-        row.tool_calls,
+        "{} after {} ms: {} model calls, {} tool calls, {} tokens in, {} out{cost}",
+        seen["status"].as_str().unwrap_or_default(),
+        ms.unwrap_or(0),
+        usage["model_calls"],
+        usage["tool_calls"],
+        usage["input_tokens"],
+        usage["output_tokens"],
     ));
-    match row.status {
-        Status::Finished => 0,
-        Status::Cancelled => CANCELLED,
-        Status::Queued | Status::Starting | Status::Running | Status::Waiting | Status::Failed => {
-            let reason = row.reason.map_or("failed", |reason| reason.name());
-            talk(&format!("{reason}: {}", row.error.as_deref().unwrap_or("no more is known")));
+    match seen["status"].as_str() {
+        Some("finished") => 0,
+        Some("cancelled") => CANCELLED,
+        _ => {
+            let reason = seen["reason"].as_str().unwrap_or("failed");
+            talk(&format!("{reason}: {}", one_line(seen["error"].as_str().unwrap_or("no more is known"))));
             FAILED
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_result_is_what_it_had() {
+        let check = |status: &str, error: &str, words: &str, want: Option<&str>| {
+            assert_eq!(result_of(&json!({ "status": status, "error": error }), words), want, "{words}");
+        };
+        check("finished", "", "all of it", Some("all of it"));
+        check("failed", "no luck", "Failed (timed_out): no luck", None);
+        check("failed", "no luck", "Failed (timed_out): no luck\n\nUntil then it had:\nhalf", Some("half"));
+        check("cancelled", "", "Cancelled (requested).\n\nUntil then it had:\nhalf", Some("half"));
+        let error = "it said:\n\nUntil then it had:\nnothing";
+        check("failed", error, &format!("Failed (x): {error}{UNTIL_THEN}half"), Some("half"));
     }
 }

@@ -123,11 +123,14 @@ fn first_cause(row: &Process, how: End) -> End {
     }
 }
 
+/// What stands between the words of an end and what the process had until then.
+pub const UNTIL_THEN: &str = "\n\nUntil then it had:\n";
+
 /// What the parent reads of an end.
 #[must_use]
 pub fn final_words(row: &Process) -> String {
     let had = row.result.as_deref().unwrap_or_default();
-    let partial = if had.trim().is_empty() { String::new() } else { format!("\n\nUntil then it had:\n{had}") };
+    let partial = if had.trim().is_empty() { String::new() } else { format!("{UNTIL_THEN}{had}") };
     match row.status {
         Status::Failed => {
             let reason = row.reason.map_or("failed", Reason::name);

@@ -13,6 +13,8 @@ mod mail;
 mod mcp;
 mod models;
 mod schemas;
+#[cfg(target_os = "linux")]
+mod seeing;
 mod sessions;
 mod spawn;
 mod tidy;
