@@ -9,7 +9,27 @@ use tokio::process::Command;
 
 use crate::{HOST, RUNNER};
 
-fn bed(steps: Value) -> Bed {
+/// A bed that the background host of the commands is ended with.
+struct WithHost(Bed);
+
+impl std::ops::Deref for WithHost {
+    type Target = Bed;
+
+    fn deref(&self) -> &Bed {
+        &self.0
+    }
+}
+
+impl Drop for WithHost {
+    fn drop(&mut self) {
+        let mut stop = std::process::Command::new(HOST);
+        stop.args(["stop", "--force", "--state", "state"]).current_dir(self.dir.path()).stderr(Stdio::null());
+        // Where that fails the host ends for want of clients.
+        drop(stop.status());
+    }
+}
+
+fn bed(steps: Value) -> WithHost {
     let bed = Bed::new(
         RUNNER,
         &[("x.md", &assistant("x", "")), ("bad.md", "no frontmatter here\n")],
@@ -18,7 +38,7 @@ fn bed(steps: Value) -> Bed {
     let config = "default_model = \"s\"\n[models.s]\nprovider = \"scripted\"\nscript = \"script.json\"\n";
     std::fs::write(bed.dir.path().join("config.toml"), config).expect("a file");
     std::fs::write(bed.dir.path().join("script.json"), script(&[("x", steps)]).to_string()).expect("a file");
-    bed
+    WithHost(bed)
 }
 
 /// The program in the bed's folder, without keys and without a home.
@@ -54,6 +74,8 @@ async fn each_command_tells_by_its_exit_code() {
     let before: Vec<&str> = PLACES.iter().chain(&["run", "assistant of the tests"]).copied().collect();
     check(&bed, &before, 0, "the result\n", "finished after").await;
     check(&bed, &with(&["run", "go", "--assistant", "x"]), 0, "the result\n", "asks s").await;
+    let other = ["run", "go", "--assistant", "x", "--embedded", "--state", "other"];
+    check(&bed, &[&other[..], &PLACES[..2], &PLACES[4..]].concat(), 0, "the result\n", "asks s").await;
     check(&bed, &with(&["run", "knitting"]), 3, "", "no assistant shares a word").await;
     check(&bed, &with(&["run", "go", "--assistant", "y"]), 3, "", "no assistant has the id `y`").await;
     check(
@@ -65,8 +87,8 @@ async fn each_command_tells_by_its_exit_code() {
     )
     .await;
     check(&bed, &with(&["run", " "]), 2, "", "`query` is empty").await;
-    check(&bed, &["run", "assistant of the tests", "--assistants", "assistants"], 4, "", "No model is configured")
-        .await;
+    let nowhere = ["run", "assistant of the tests", "--assistants", "assistants", "--embedded"];
+    check(&bed, &nowhere, 4, "", "No model is configured").await;
     check(&bed, &["list", "--assistants", "nowhere"], 2, "", "there is no such folder").await;
     check(&bed, &["list", "--config", "nowhere"], 2, "", "cannot read nowhere").await;
     check(&bed, &["fly"], 2, "", "unrecognized subcommand").await;

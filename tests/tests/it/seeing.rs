@@ -152,10 +152,8 @@ fn a_run_that_fails_says_why_and_gives_what_it_had() {
     let steps = json!([{ "text": "half of it", "tool_calls": [{ "tool_name": "list_assistant", "arguments": {} }] }, { "text": "never" }]);
     let script = conformance::bed::script(&[("quick", steps)]);
     std::fs::write(doors.dir.path().join("script.json"), script.to_string()).expect("a file");
-    for embedded in [
-        &["run", "go", "--assistant", "quick"][..],
-        &["run", "go", "--assistant", "quick", "--embedded", "--state", "other"],
-    ] {
-        check(&doors, embedded, 1, &["half of it\n"], "budget_exceeded: ");
-    }
+    let args = ["run", "go", "--assistant", "quick"];
+    check(&doors, &args, 1, &["half of it\n"], "budget_exceeded: ");
+    assert_eq!(doors.run(&["stop"]).0, Some(0));
+    check(&doors, &[&args[..], &["--embedded"]].concat(), 1, &["half of it\n"], "budget_exceeded: ");
 }
