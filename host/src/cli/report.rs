@@ -59,13 +59,17 @@ struct Report {
     failed: BTreeMap<String, u64>,
     cancelled: BTreeMap<String, u64>,
     models: BTreeMap<String, Spent>,
+    /// Questions to the user that have no answer yet.
+    questions_open: usize,
 }
 
 pub(super) async fn report(places: &Places, args: &ReportArgs) -> Result<u8, Failure> {
     let client = Client::connect(places, "report").await?;
     let since = now_ms() - args.since;
     let listing = Listing::read(&client, &json!({ "since": since }), COUNTED_MAX).await?;
-    let report = Report::of(&listing.rows()?, since);
+    let mut report = Report::of(&listing.rows()?, since);
+    let pending = client.call("get_pending_questions", json!({})).await?;
+    report.questions_open = pending["questions"].as_array().map_or(0, Vec::len);
     if args.json {
         let mut told = json!(report);
         told["since"] = json!(since);
@@ -132,6 +136,9 @@ impl Report {
                 count(spent.output_tokens),
                 dollars(spent.cost),
             ));
+        }
+        if self.questions_open > 0 {
+            lines.push(format!("{} questions wait for an answer", self.questions_open));
         }
         lines.iter().map(|line| line.trim_end()).collect::<Vec<_>>().join("\n")
     }

@@ -59,7 +59,7 @@ async fn at(seat: &Seat, args: &RunArgs, interrupted: JoinHandle<()>) -> Result<
     tell_spawned(&spawned);
     let mut following = Following { asked: json!({ "process_id": spawned["process_id"] }), live: Live::begin() };
     tokio::select! {
-        ended = following.to_the_end(seat) => ended?,
+        ended = following.until_ended(seat) => ended?,
         _ = interrupted => {
             following.live.say("cancelling");
             following.cancel(seat).await?;
@@ -72,7 +72,8 @@ async fn at(seat: &Seat, args: &RunArgs, interrupted: JoinHandle<()>) -> Result<
 }
 
 fn arguments(args: &RunArgs) -> Value {
-    let mut asked = json!({ "query": args.query });
+    // Behind the door it outlives this command where that is killed; a host inside ends with it anyway.
+    let mut asked = json!({ "query": args.query, "detached": !args.embedded });
     match &args.assistant {
         Some(id) => asked["assistant_id"] = json!(id),
         None => asked["search"] = json!({ "text": args.query }),
@@ -118,7 +119,7 @@ struct Following {
 
 impl Following {
     /// Tells each event as it comes, until the process has ended.
-    async fn to_the_end(&mut self, seat: &Seat) -> Result<(), Failure> {
+    async fn until_ended(&mut self, seat: &Seat) -> Result<(), Failure> {
         self.asked["limit"] = json!(EVENTS);
         self.asked["wait_ms"] = json!(WAIT_MS);
         loop {
@@ -135,7 +136,7 @@ impl Following {
 
     async fn cancel(&mut self, seat: &Seat) -> Result<(), Failure> {
         seat.call("cancel_assistant", json!({ "process_id": self.asked["process_id"] })).await?;
-        let ended = tokio::time::timeout(CANCELLED_WITHIN, self.to_the_end(seat)).await;
+        let ended = tokio::time::timeout(CANCELLED_WITHIN, self.until_ended(seat)).await;
         ended.unwrap_or_else(|_| Err(Failure::new(FAILED, "the end of the run was not told in time; it is given up")))
     }
 }
