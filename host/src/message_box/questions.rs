@@ -3,7 +3,7 @@
 //! PENDING becomes ANSWERED by a reply, RETRIEVED when the process has the answer, and EXPIRED by the host's clock or the
 //! end of the process. An answer can be read again.
 
-use assistant_protocol::ids::{MessageId, ProcessId, SessionId};
+use assistant_protocol::ids::{MessageId, ProcessId};
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
 
 use super::{Kind, post};
@@ -38,6 +38,8 @@ pub struct Question {
     pub assistant_id: String,
     /// Who is asked; null is the session.
     pub to: Option<ProcessId>,
+    /// It was handed to whom it asks.
+    pub delivered: bool,
     /// Where it is, at the time of the look.
     pub state: QuestionState,
     /// What is asked.
@@ -104,7 +106,7 @@ impl From<rusqlite::Error> for QuestionRefused {
 }
 
 const COLUMNS: &str = "q.message_id, q.process_id, q.to_process_id, q.state, q.asked_at, q.answer_by_at, \
-    q.answer_message_id, m.content, m.from_assistant_id, a.content AS answer \
+    q.answer_message_id, m.content, m.from_assistant_id, m.delivered_at, a.content AS answer \
     FROM questions q JOIN assistant_messages m ON m.id = q.message_id \
     LEFT JOIN assistant_messages a ON a.id = q.answer_message_id";
 
@@ -117,6 +119,7 @@ fn from_row(row: &Row<'_>, now: i64) -> rusqlite::Result<Question> {
         process: id(row, "process_id")?,
         assistant_id: row.get("from_assistant_id")?,
         to: optional_id(row, "to_process_id")?,
+        delivered: row.get::<_, Option<i64>>("delivered_at")?.is_some(),
         state: if expired { QuestionState::Expired } else { state },
         question: row.get("content")?,
         asked_at: row.get("asked_at")?,
@@ -245,6 +248,20 @@ pub fn pending(db: &Connection, caller: Caller, of: Option<ProcessId>, now: i64)
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
+/// Marks questions as handed to a session: no wait of its ends for them any more.
+///
+/// # Errors
+/// The store's.
+pub fn hand_to_session(tx: &Tx<'_>, asked: &[MessageId]) -> Result<(), StoreError> {
+    let mut mark = tx.db.prepare_cached(
+        "UPDATE assistant_messages SET delivered_at = coalesce(delivered_at, ?2) WHERE id = ?1 AND to_process_id IS NULL",
+    )?;
+    for message in asked {
+        mark.execute((message.to_string(), tx.now))?;
+    }
+    Ok(())
+}
+
 /// Answers a question: the one that is named, else the only one of the process that waits for this caller.
 ///
 /// # Errors
@@ -295,7 +312,7 @@ pub fn reply(
 }
 
 /// Whether a wait of the caller ends now, whatever it is for: a process that waits is asked something that no model call
-/// of its own has contained; a session waits for processes of which one asks it something.
+/// of its own has contained; a session waits for processes of which one asks it something that it has not been handed.
 ///
 /// # Errors
 /// The store's.
@@ -308,16 +325,7 @@ pub fn ends_waits(db: &Connection, caller: Caller, on: &[uuid::Uuid], now: i64) 
             .exists([process.to_string()])?),
         Caller::Session(session) => {
             let waiting = pending(db, Caller::Session(session), None, now)?;
-            Ok(waiting.iter().any(|asked| on.contains(&asked.process.into())))
+            Ok(waiting.iter().any(|asked| !asked.delivered && on.contains(&asked.process.into())))
         }
     }
-}
-
-/// Questions of a principal that wait for an answer.
-///
-/// # Errors
-/// The store's.
-pub fn count(db: &Connection, session: SessionId, of: Option<ProcessId>, now: i64) -> Result<u32, StoreError> {
-    let waiting = pending(db, Caller::Session(session), of, now)?;
-    Ok(u32::try_from(waiting.len()).unwrap_or(u32::MAX))
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use assistant_protocol::ids::ProcessId;
+use assistant_protocol::ids::{MessageId, ProcessId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -15,7 +15,7 @@ use super::processes::mine;
 use super::{Audience, Call, Hints, Output, Tool, ToolError, record, row, wait};
 use crate::caller::Caller;
 use crate::events::{self, News};
-use crate::message_box;
+use crate::message_box::{self, questions};
 use crate::process_table::{self, Status, Whose};
 use crate::store::Tx;
 use crate::text::cut;
@@ -85,6 +85,9 @@ struct Event {
     kind: Happened,
     /// The result, what was written, or why it failed; a long one is cut: recv_message has all.
     content: String,
+    /// The question that it is.
+    #[serde(rename = "message_id", skip_serializing_if = "Option::is_none")]
+    question: Option<MessageId>,
 }
 
 /// Result of `wait_assistant`.
@@ -182,8 +185,12 @@ async fn take(
         if !over && !empty_too {
             return Ok(None);
         }
-        if let Caller::Process(me) = caller {
-            deliver(tx, me, &told)?;
+        match caller {
+            Caller::Process(me) => deliver(tx, me, &told)?,
+            Caller::Session(_) => {
+                let asked: Vec<_> = told.iter().filter_map(|event| event.question).collect();
+                questions::hand_to_session(tx, &asked)?;
+            }
         }
         let waited = Waited { events: told, still_running, next_cursor: last.to_string(), wait_clamped_to_ms };
         let mut output = Output::new(&waited)?;
@@ -209,7 +216,7 @@ fn running(tx: &Tx<'_>, named: &[ProcessId]) -> Result<Vec<ProcessId>, ToolError
 /// What an event of the log is to the caller; none where it is nothing to it.
 fn happened(tx: &Tx<'_>, caller: Caller, first_look: bool, news: News) -> Result<Option<Event>, ToolError> {
     let row = process_table::get(tx.db, news.process)?;
-    let (kind, content) = match news.message {
+    let (kind, content, question) = match news.message {
         None => {
             let kind = match row.status {
                 Status::Finished => Happened::Finished,
@@ -217,7 +224,7 @@ fn happened(tx: &Tx<'_>, caller: Caller, first_look: bool, news: News) -> Result
                 Status::Cancelled => Happened::Cancelled,
                 Status::Queued | Status::Starting | Status::Running | Status::Waiting => return Ok(None),
             };
-            (kind, process_table::final_words(&row))
+            (kind, process_table::final_words(&row), None)
         }
         Some(message) => {
             let Some(mail) = message_box::find(tx.db, message)? else { return Ok(None) };
@@ -231,11 +238,11 @@ fn happened(tx: &Tx<'_>, caller: Caller, first_look: bool, news: News) -> Result
             if !to_me || known {
                 return Ok(None);
             }
-            (kind, mail.mail.content)
+            (kind, mail.mail.content, (kind == Happened::Question).then_some(message))
         }
     };
     let content = cut(&content, CONTENT_CHARS_MAX);
-    Ok(Some(Event { process_id: row.id, assistant_id: row.assistant_id, kind, content }))
+    Ok(Some(Event { process_id: row.id, assistant_id: row.assistant_id, kind, content, question }))
 }
 
 /// Characters of one result or message in an answer; so that several fit.

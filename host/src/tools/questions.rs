@@ -112,9 +112,24 @@ async fn ask_parent(call: Call, params: Ask) -> Result<Output, ToolError> {
         // It was asked something itself meanwhile, or did not want to wait longer.
         return Output::new(&Asked { message_id: message, state: State::Pending, answer: None });
     }
-    let end = End::Failed { reason: Reason::NoAnswer, error: STALLED.to_owned(), partial: None };
-    call.host.store().write(move |tx| process_table::end(tx, me, end)).await?;
-    Err(ToolError::caller_ended())
+    // In one transaction with a last look: an answer in the last moment counts, and a parent that has ended meanwhile
+    // has left the question to the session, which has more time.
+    let stalled = call.host.store().write(move |tx| {
+        let waits = questions::question(tx.db, me, message, tx.now)?.state == QuestionState::Pending;
+        let stalled = waits && process_table::get(tx.db, me)?.parent.is_some();
+        if stalled {
+            let end = End::Failed { reason: Reason::NoAnswer, error: STALLED.to_owned(), partial: None };
+            process_table::end(tx, me, end)?;
+        }
+        Ok::<_, ToolError>(stalled)
+    });
+    if stalled.await? {
+        return Err(ToolError::caller_ended());
+    }
+    match answer(&call, me, message, wait::bound(&call, limits.question_ms).wait).await? {
+        Some(output) => Ok(output),
+        None => Output::new(&Asked { message_id: message, state: State::Pending, answer: None }),
+    }
 }
 
 async fn check_answer(call: Call, params: Check) -> Result<Output, ToolError> {
@@ -178,7 +193,10 @@ async fn get_pending_questions(call: Call, params: GetPending) -> Result<Output,
     let caller = call.caller;
     let found = call.host.store().write(move |tx| {
         questions::expire(tx)?;
-        Ok::<_, ToolError>(questions::pending(tx.db, caller, params.process_id, tx.now)?)
+        let found = questions::pending(tx.db, caller, params.process_id, tx.now)?;
+        let ids: Vec<MessageId> = found.iter().map(|asked| asked.id).collect();
+        questions::hand_to_session(tx, &ids)?;
+        Ok::<_, ToolError>(found)
     });
     let one = |asked: Question| Waiting {
         message_id: asked.id,

@@ -10,6 +10,8 @@ use crate::registry::Definition;
 use crate::search::{Filter, MIN_SCORE};
 use crate::tools::{Call, ToolError, assistants};
 
+/// Tools that reach nobody but whoever spawned the process.
+const TALK: [&str; 2] = ["ask_parent", "check_answer"];
 /// Runners-up that a spawn by search tells.
 const RUNNERS_UP: usize = 3;
 
@@ -68,7 +70,9 @@ async fn by_search(call: &Call, search: &BySearch) -> Result<(Arc<Definition>, O
 pub(super) fn may_spawn(definition: &Definition, tools: &[String], parent: Option<&Process>) -> Result<(), ToolError> {
     let Some(allowed) = &definition.allowed_callers else {
         let Some(parent) = parent else { return Ok(()) };
-        let more: Vec<&str> = tools.iter().filter(|tool| !parent.tools.contains(tool)).map(String::as_str).collect();
+        // A word with its own parent is no power over anything else.
+        let more = tools.iter().filter(|tool| !TALK.contains(&tool.as_str()) && !parent.tools.contains(tool));
+        let more: Vec<&str> = more.map(String::as_str).collect();
         if more.is_empty() {
             return Ok(());
         }
