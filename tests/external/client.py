@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import json
 import pathlib
+import subprocess
 import sys
 import tempfile
 import traceback
@@ -96,6 +97,11 @@ async def connect(mode, binary, state, config):
         async with stdio_client(server) as streams, mcp.ClientSession(*streams) as session:
             told = dump(await session.initialize())
             yield Server(session, told)
+
+
+def stop(binary, state):
+    """Ends the host that the first client has started: it would go on without clients."""
+    subprocess.run([binary, "stop", "--force", "--state", state], check=True, stderr=subprocess.DEVNULL)
 
 
 CHECKS = []
@@ -275,9 +281,10 @@ async def calls_run_side_by_side(server, _mode):
 
 
 async def reads_after_a_restart(mode, binary, state):
-    """The second server has the state of the first, and no model."""
+    """The second host has the state of the first, and no model."""
     async with connect(mode, binary, state, FIXTURES / "config.toml") as server:
         done, hanging = await server.spawn("release-notes-writer", run_mode="sync"), await server.spawn("log-watcher")
+    stop(binary, state)
     config = state.parent / "no-model.toml"
     config.write_text("")
     async with connect(mode, binary, state, config) as server:
@@ -323,6 +330,7 @@ async def main(mode, binary):
 
         passed.append(await report(label, "connects_and_parts", on_one_connection(), secs=len(CHECKS) * CHECK_SECS_MAX))
         passed.append(await report(label, "reads_after_a_restart", reads_after_a_restart(mode, binary, state)))
+        stop(binary, state)
     return 0 if all(passed) else 1
 
 

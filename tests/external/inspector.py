@@ -85,6 +85,8 @@ def run(folder, binary, era, options, code, holds):
             text=True,
             timeout=RUN_SECS_MAX,
         )
+        # The host would go on without clients.
+        subprocess.run([binary, "stop", "--force", "--state", f"{home}/state"], check=True, stderr=subprocess.DEVNULL)
     said = (done.stdout + done.stderr)[:OUTPUT_CHARS_MAX]
     assert done.returncode == code, f"ended with {done.returncode} instead of {code}: {said}"
     holds(done.stdout, done.stderr)

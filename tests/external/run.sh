@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Drives `BINARY mcp` with real MCP clients: the Python package in both major versions, and the inspector.
+# Drives `BINARY mcp` with real MCP clients: the Python package in both major versions, the inspector, and a coding
+# client that `BINARY setup` has set up.
 # usage: tests/external/run.sh BINARY
 # Fetches the clients by their lockfiles into target/external, once. MCP_EXTERNAL=0 skips all of it.
 set -euo pipefail
@@ -44,15 +45,27 @@ node_from_pypi() {
     PATH=${node%/node}:$PATH
 }
 
-inspector() {
+# packages NAME FOLDER: what the lockfile in FOLDER says.
+packages() {
     if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
         node_from_pypi
     fi
-    fetched inspector "$here/package-lock.json" && return
-    mkdir -p "$cache/inspector"
-    cp "$here/package.json" "$here/package-lock.json" "$cache/inspector"
-    npm ci --prefix "$cache/inspector" --ignore-scripts --no-audit --no-fund --no-update-notifier --loglevel error
-    cp "$here/package-lock.json" "$cache/inspector/made-of"
+    fetched "$1" "$2/package-lock.json" && return
+    mkdir -p "$cache/$1"
+    cp "$2/package.json" "$2/package-lock.json" "$cache/$1"
+    npm ci --prefix "$cache/$1" --ignore-scripts --no-audit --no-fund --no-update-notifier --loglevel error &&
+        cp "$2/package-lock.json" "$cache/$1/made-of"
+}
+
+# opencode is 180 MB of a program for one platform: where there is none, the rest is tested.
+coding_client() {
+    if [ "$(uname -sm)" != "Linux x86_64" ]; then
+        echo "coding client: skipped, opencode is pinned for Linux x86_64 only"
+    elif ! packages opencode "$here/opencode"; then
+        echo "coding client: skipped, opencode could not be installed"
+    else
+        part opencode python3 "$here/coding_client.py" "$cache/opencode" "$binary"
+    fi
 }
 
 # part NAME COMMAND...: a part that breaks off without a failed check is one.
@@ -67,11 +80,12 @@ part() {
 
 venv python-1 "$here/requirements-1.txt"
 venv python-2 "$here/requirements-2.txt"
-inspector
+packages inspector "$here"
 part mcp-1 "$cache/python-1/bin/python" "$here/client.py" session "$binary"
 part mcp-2 "$cache/python-2/bin/python" "$here/client.py" session "$binary"
 part mcp-2 "$cache/python-2/bin/python" "$here/client.py" auto "$binary"
 part inspector python3 "$here/inspector.py" "$cache/inspector" "$binary"
+coding_client
 
 passed=$(grep -c '^ok ' "$log" || true)
 failed=$(grep -c '^FAIL ' "$log" || true)
