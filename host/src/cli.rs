@@ -30,8 +30,10 @@ mod run;
 mod seat;
 mod serve;
 mod setup;
+mod spawn;
 mod start;
 mod steer;
+mod talk;
 mod wait;
 
 /// What a command ends with when it fails.
@@ -81,6 +83,18 @@ enum Command {
     Stop(steer::StopArgs),
     /// Find an assistant for a task, run it, and print its result
     Run(run::RunArgs),
+    /// Start assistants that live on when this command has ended
+    Spawn(spawn::SpawnArgs),
+    /// Go on with processes that have ended
+    Resume(spawn::ResumeArgs),
+    /// Say something to a process at work
+    Send(talk::SendArgs),
+    /// List the questions that wait for an answer
+    Questions(talk::QuestionsArgs),
+    /// Answer a question
+    Reply(talk::ReplyArgs),
+    /// End processes and all below them
+    Cancel(talk::CancelArgs),
     /// List the processes, as trees
     Ps(ps::PsArgs),
     /// Show what a process did
@@ -209,6 +223,12 @@ async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Command::Logs(args) => logs::logs(&places, &args).await,
         Command::Wait(args) => wait::wait(&places, &args).await,
         Command::Report(args) => report::report(&places, &args).await,
+        Command::Spawn(args) => spawn::spawn(&places, &args).await,
+        Command::Resume(args) => spawn::resume(&places, &args).await,
+        Command::Send(args) => talk::send(&places, &args).await,
+        Command::Questions(args) => talk::questions(&places, &args).await,
+        Command::Reply(args) => talk::reply(&places, &args).await,
+        Command::Cancel(args) => talk::cancel(&places, &args).await,
         Command::List(args) => catalog::list(&places, &args),
         Command::Search(args) => catalog::search(&places, &args),
         Command::Tools(args) => catalog::tools(&places, &args),

@@ -84,7 +84,7 @@ fn arguments(args: &RunArgs) -> Value {
     asked
 }
 
-fn not_spawned(refused: &Refused) -> Failure {
+pub(super) fn not_spawned(refused: &Refused) -> Failure {
     let code = match refused.code.as_str() {
         "no_match" | "unknown_assistant" => NO_MATCH,
         "no_model" => NO_MODEL,

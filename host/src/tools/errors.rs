@@ -94,7 +94,7 @@ impl From<process_table::Refused> for ToolError {
                 Self::limit("queue_per_session", &refused, "Wait until some have ended, then spawn again.")
             }
             Refused::Lives(_) => Self::bad_argument(&refused, "Write to it with send_message, or wait for its end."),
-            Refused::Resumed(..) => Self::bad_argument(&refused, "Resume that one, if it has ended."),
+            Refused::Resumed(..) => Self::new("process_resumed", &refused, "Resume that one, if it has ended."),
             Refused::Store(error) => Self::internal(error),
         }
     }

@@ -76,8 +76,8 @@ const DESCRIPTIONS: &[(&str, &str)] = &[
     (
         "list_process",
         "Lists your processes as trees, the newest first: status, times, usage and cost of each, and in `usage_tree` of \
-         it with all that it spawned. Use it when you have lost an id, or to tell the user what is at work; for one \
-         process poll_assistant is shorter, and to wait use wait_assistant. `level` 0 is what you spawned \
+         it with all that it spawned. Use it when you have lost an id, or to tell the user what is at work; to \
+         follow one, poll_assistant is shorter. `level` 0 is what you spawned \
          yourself. Filter by `status`, or see one tree with `process_id`; ask for `next_page` until it is absent.",
     ),
     (

@@ -17,6 +17,8 @@ mod schemas;
 mod seeing;
 mod sessions;
 mod spawn;
+#[cfg(target_os = "linux")]
+mod talking;
 mod tidy;
 
 /// The programs under test.

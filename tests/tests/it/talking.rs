@@ -1,0 +1,102 @@
+//! The commands that start assistants and talk to them, over the door of a real host.
+
+use conformance::doors::{Doors, until};
+use serde_json::{Value, json};
+
+use crate::HOST;
+
+/// Runs a command that has to succeed, and reads the JSON that it prints, a document a line.
+fn json_of(doors: &Doors, args: &[&str]) -> Vec<Value> {
+    let (code, stdout, stderr) = doors.run(args);
+    assert_eq!(code, Some(0), "{args:?}: {stdout}{stderr}");
+    stdout.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{args:?}: {line}"))).collect()
+}
+
+fn id(spawned: &Value) -> String {
+    spawned["process_id"].as_str().expect("an id").to_owned()
+}
+
+#[test]
+fn many_are_spawned_from_a_file_or_none() {
+    let doors = Doors::new(HOST, "");
+    let file = doors.dir.path().join("tasks.jsonl");
+    let path = file.to_str().expect("a path");
+    std::fs::write(&file, "{\"assistant_id\": \"quick\", \"query\": \"a\"}\nnonsense\n\n[]\n{\"query\": \"b\"}\n")
+        .expect("a file");
+    let (code, stdout, stderr) = doors.run(&["spawn", "--file", path]);
+    assert_eq!((code, stdout.as_str()), (Some(2), ""));
+    for words in ["nothing was spawned", "line 2:", "line 4: no JSON object", "line 5: neither assistant_id"] {
+        assert!(stderr.contains(words), "no `{words}` in {stderr}");
+    }
+    let tasks: Vec<String> =
+        (0..30).map(|number| json!({ "assistantId": "quick", "query": format!("{number}") }).to_string()).collect();
+    std::fs::write(&file, tasks.join("\n")).expect("a file");
+    let spawned = json_of(&doors, &["spawn", "--json", "--file", path]);
+    assert_eq!(spawned.len(), 30);
+    let ids: Vec<String> = spawned.iter().map(id).collect();
+    let mut wait = vec!["wait"];
+    wait.extend(ids.iter().map(String::as_str));
+    assert_eq!(doors.run(&wait).0, Some(0), "all finish after the command that spawned them");
+    std::fs::write(
+        &file,
+        "{\"assistant_id\": \"nobody\", \"query\": \"a\"}\n{\"assistant_id\": \"quick\", \"query\": \"a\"}\n",
+    )
+    .expect("a file");
+    let (code, stdout, stderr) = doors.run(&["spawn", "--file", path]);
+    assert!(
+        code == Some(1) && stdout.lines().count() == 1 && stderr.contains("task 1: no assistant has the id"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn what_is_lost_is_resumed_and_what_is_said_arrives() {
+    let doors = Doors::new(HOST, "");
+    let spawned = json_of(&doors, &["spawn", "--json", "--assistant", "waits", "go"]);
+    let first = id(&spawned[0]);
+    let waiting = |process: &str| {
+        let log = doors.run(&["ps", "--json"]).1;
+        log.contains("\"waiting\"").then(|| assert!(log.contains(process)))
+    };
+    until("it waits", || waiting(&first));
+    let host = doors.host_pid().expect("a host");
+    conformance::doors::signal("9", host.into());
+    let resumed = json_of(&doors, &["resume", "--failed", "--since", "1h", "--json"]);
+    assert_eq!(resumed.len(), 1, "{resumed:?}");
+    assert_eq!(doors.run(&["wait", &id(&resumed[0])]).0, Some(0));
+    assert!(json_of(&doors, &["resume", "--failed", "--json"]).is_empty(), "it goes on already");
+    let waits = id(&json_of(&doors, &["spawn", "--json", "--assistant", "waits", "go"])[0]);
+    until("it waits", || waiting(&waits));
+    let short = &waits[waits.len() - 8..];
+    assert_eq!(doors.run(&["send", short, "come on"]).0, Some(0));
+    assert_eq!(doors.run(&["wait", short]).0, Some(0));
+    let (code, _, stderr) = doors.run(&["send", short, "too late"]);
+    assert!(code == Some(1) && stderr.contains("has ended and takes no messages"), "{stderr}");
+    let hang = id(&json_of(&doors, &["spawn", "--json", "--assistant", "hang", "go"])[0]);
+    let cancelled = json_of(&doors, &["cancel", "--json", "--all", "--reason", "enough"]);
+    assert_eq!(cancelled, [json!({ "cancelled": [hang] })]);
+}
+
+#[test]
+fn questions_are_listed_and_answered() {
+    let doors = Doors::new(HOST, "");
+    let asks = conformance::bed::assistant("asks", "ask_parent");
+    std::fs::write(doors.dir.path().join("assistants/asks.md"), asks).expect("a file");
+    let call = json!({ "tool_name": "ask_parent", "arguments": { "question": "red or blue?" } });
+    let steps = json!([{ "tool_calls": [call] }, { "text": "it is {{ask_parent.answer}}" }]);
+    let script = conformance::bed::script(&[("asks", steps)]).to_string();
+    std::fs::write(doors.dir.path().join("script.json"), script).expect("a file");
+    let process = id(&json_of(&doors, &["spawn", "--json", "--assistant", "asks", "go"])[0]);
+    let asked = until("it asks", || {
+        let pending = json_of(&doors, &["questions", "--json"]);
+        pending[0]["questions"].get(0).cloned()
+    });
+    assert_eq!((&asked["question"], &asked["process_id"]), (&json!("red or blue?"), &json!(process)));
+    let (_, stdout, _) = doors.run(&["questions"]);
+    assert!(stdout.contains("asks asked") && stdout.contains("red or blue?"), "{stdout}");
+    assert_eq!(doors.run(&["reply", &process, "blue"]).0, Some(0));
+    let (code, stdout, _) = doors.run(&["wait", &process]);
+    assert!(code == Some(0) && stdout.contains("it is blue"), "{stdout}");
+    let (code, _, stderr) = doors.run(&["reply", &process, "red"]);
+    assert!(code == Some(1) && stderr.contains("has asked you nothing"), "{stderr}");
+}
