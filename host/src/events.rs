@@ -50,7 +50,7 @@ pub struct Event {
     pub data: Value,
 }
 
-/// Writes an event within the job that it belongs to.
+/// Writes an event within the job that it belongs to, and wakes whoever waits for news of the process.
 ///
 /// # Errors
 /// The store's.
@@ -61,6 +61,7 @@ pub fn record(tx: &Tx<'_>, process: ProcessId, kind: Kind, data: &Value) -> Resu
         kind,
         data.to_string(),
     ))?;
+    tx.wake(process);
     Ok(())
 }
 
@@ -115,6 +116,17 @@ pub struct News {
     pub process: ProcessId,
     /// The message that came; none is the end of the process.
     pub message: Option<MessageId>,
+}
+
+/// The processes to which something happened after `after`.
+///
+/// # Errors
+/// The store's.
+pub fn with_news(db: &Connection, after: i64) -> Result<Vec<ProcessId>, StoreError> {
+    let mut look =
+        db.prepare_cached("SELECT DISTINCT process_id FROM events WHERE seq > ?1 AND kind IN ('message', 'status')")?;
+    let rows = look.query_map([after], |row| id(row, "process_id"))?;
+    Ok(rows.collect::<Result<_, _>>()?)
 }
 
 /// Up to `limit` ends and messages of some processes after `after`, oldest first.

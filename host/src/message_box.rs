@@ -16,6 +16,7 @@ use crate::names::named;
 use crate::process_table::{self, Process, id, optional_id};
 use crate::store::{StoreError, Tx};
 
+pub mod ends;
 mod kinship;
 pub mod questions;
 mod receive;

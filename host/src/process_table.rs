@@ -28,7 +28,7 @@ pub use session::{
 };
 pub use slots::{Capacity, capacity, living, start_ready};
 pub use spawn::{NewProcess, Refused, Spawned, resumption_of, spawn};
-pub use trees::{Listed, Whose, below, tree, trees};
+pub use trees::{Listed, Whose, living_of, tree, trees};
 
 named! {
     /// Where a process is in its life.

@@ -3,6 +3,7 @@
 //! A job runs in a savepoint of its own; many jobs share one COMMIT. Nothing is answered and nobody is woken before
 //! that COMMIT: what [`Store::write`] returned is on disk. Readers see committed states only.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -83,13 +84,13 @@ pub struct Tx<'a> {
     pub db: &'a Connection,
     /// The time of the job, never before that of an earlier job.
     pub now: i64,
-    wakes: Vec<Uuid>,
+    wakes: RefCell<Vec<Uuid>>,
 }
 
 impl Tx<'_> {
     /// Wakes whoever waits for news of `id` (a process or a session), once this is committed.
-    pub(crate) fn wake(&mut self, id: impl Into<Uuid>) {
-        self.wakes.push(id.into());
+    pub(crate) fn wake(&self, id: impl Into<Uuid>) {
+        self.wakes.borrow_mut().push(id.into());
     }
 }
 

@@ -3,7 +3,8 @@
 use assistant_protocol::ids::{ProcessId, SessionId};
 use rusqlite::{Connection, named_params};
 
-use super::{COLUMNS, Process, Status, from_row};
+use super::{COLUMNS, LIVING, Process, Status, from_row, id};
+use crate::caller::Caller;
 use crate::store::StoreError;
 
 /// Whose processes are listed.
@@ -84,12 +85,33 @@ pub fn tree(db: &Connection, process: ProcessId) -> Result<Vec<Process>, StoreEr
     Ok(trees(db, Whose::Tree(process), &all)?.0.into_iter().map(|(row, _)| row).collect())
 }
 
-/// The processes of a caller that have not ended, or all of them, by id.
+/// The processes of a caller that have not ended, oldest first.
 ///
 /// # Errors
 /// The store's.
-pub fn below(db: &Connection, whose: Whose, living: bool) -> Result<Vec<ProcessId>, StoreError> {
-    let all = Listed { limit: u32::MAX, ..Listed::default() };
-    let rows = trees(db, whose, &all)?.0;
-    Ok(rows.into_iter().filter(|(row, _)| !living || !row.status.is_end()).map(|(row, _)| row.id).collect())
+pub fn living_of(db: &Connection, caller: Caller) -> Result<Vec<ProcessId>, StoreError> {
+    let (sql, caller) = match caller {
+        Caller::Session(session) => (
+            format!(
+                "SELECT process_id FROM assistant_processes WHERE {LIVING} AND session_id IN (SELECT session_id FROM sessions
+                   WHERE principal = (SELECT principal FROM sessions WHERE session_id = ?1)) ORDER BY seq"
+            ),
+            session.to_string(),
+        ),
+        Caller::Process(process) => (
+            format!(
+                "WITH RECURSIVE below(process_id) AS (
+                   SELECT process_id FROM assistant_processes WHERE parent_process_id = ?1
+                   UNION ALL
+                   SELECT c.process_id FROM below b JOIN assistant_processes c ON c.parent_process_id = b.process_id
+                 )
+                 SELECT p.process_id FROM below b JOIN assistant_processes p ON p.process_id = b.process_id
+                   WHERE {LIVING} ORDER BY p.seq"
+            ),
+            process.to_string(),
+        ),
+    };
+    let mut look = db.prepare_cached(&sql)?;
+    let rows = look.query_map([caller], |row| id(row, "process_id"))?;
+    Ok(rows.collect::<Result<_, _>>()?)
 }

@@ -1,5 +1,6 @@
 //! The writer thread: group commit with a savepoint a job.
 
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -152,9 +153,9 @@ impl Writer {
             done.push((job.0)(Err(error.clone())));
             return Err(error);
         }
-        let mut tx = Tx { db: &self.db, now: self.now, wakes: Vec::new() };
+        let mut tx = Tx { db: &self.db, now: self.now, wakes: RefCell::default() };
         let one = (job.0)(Ok(&mut tx));
-        let wakes = std::mem::take(&mut tx.wakes);
+        let wakes = tx.wakes.take();
         let stands = one.stands;
         done.push(one);
         if self.db.is_autocommit() {

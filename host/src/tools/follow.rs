@@ -16,7 +16,7 @@ use super::{Audience, Call, Hints, Output, Tool, ToolError, record, row, wait};
 use crate::caller::Caller;
 use crate::events::{self, News};
 use crate::message_box::{self, questions};
-use crate::process_table::{self, Status, Whose};
+use crate::process_table::{self, Status};
 use crate::store::Tx;
 use crate::text::cut;
 
@@ -24,6 +24,8 @@ use crate::text::cut;
 const NAMED_MAX: usize = 100;
 /// Things that one answer tells.
 const EVENTS_MAX: u32 = 50;
+/// Ends that were not told before, of one look.
+const UNTOLD_MAX: u32 = 100;
 /// How long a call waits, unless the caller says otherwise, milliseconds.
 const WAIT_MS_DEFAULT: u64 = 20_000;
 
@@ -35,7 +37,7 @@ pub(super) fn rows() -> Vec<Tool> {
 /// Arguments of `wait_assistant`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 struct Wait {
-    /// Which processes, at most 100. Default: all of yours that have not ended; with a cursor all of yours.
+    /// Which processes, at most 100. Default: all of yours that have not ended, or whose end you were not told.
     #[serde(default)]
     process_ids: Vec<ProcessId>,
     /// any: until the first thing happens; all: until all have ended, or one has a question. Default any.
@@ -76,6 +78,12 @@ enum Happened {
     Message,
 }
 
+impl Happened {
+    fn is_end(self) -> bool {
+        matches!(self, Self::Finished | Self::Failed | Self::Cancelled)
+    }
+}
+
 /// One thing that happened.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(inline)]
@@ -106,6 +114,7 @@ struct Waited {
 
 /// A wait, checked: which processes, and from which place on.
 struct Wanted {
+    /// None are all of the caller's.
     named: Vec<ProcessId>,
     mode: Mode,
     /// None: ends are told whenever they were, messages only if they are not delivered.
@@ -131,19 +140,14 @@ async fn wait_assistant(call: Call, params: Wait) -> Result<Output, ToolError> {
         for process in &named {
             mine(db, caller, *process)?;
         }
-        if !named.is_empty() {
-            return Ok(named);
-        }
-        let whose = match caller {
-            Caller::Session(session) => Whose::Principal(session),
-            Caller::Process(process) => Whose::Below(process),
-        };
-        Ok::<_, ToolError>(process_table::below(db, whose, after.is_none())?)
+        let watched = if named.is_empty() { process_table::living_of(db, caller)? } else { named.clone() };
+        Ok::<_, ToolError>((named, watched))
     });
     let chars = call.host.limits().answer_chars as usize;
-    let wanted = Arc::new(Wanted { named: named.await?, mode: params.mode, after, chars });
+    let (named, watched) = named.await?;
+    let wanted = Arc::new(Wanted { named, mode: params.mode, after, chars });
     let bound = wait::bound(&call, params.wait_ms.unwrap_or(WAIT_MS_DEFAULT));
-    let mut on: Vec<Uuid> = wanted.named.iter().map(|process| Uuid::from(*process)).collect();
+    let mut on: Vec<Uuid> = watched.into_iter().map(Uuid::from).collect();
     on.push(caller.into());
     let look = || take(&call, wanted.clone(), false, bound.clamped_to_ms);
     if let Some(output) = wait::until(&call, &on, bound.wait, look).await? {
@@ -161,21 +165,9 @@ async fn take(
 ) -> Result<Option<Output>, ToolError> {
     let (caller, recorder) = (call.caller, call.recorder.clone());
     let job = move |tx: &mut Tx<'_>| {
-        let still_running: Vec<ProcessId> = running(tx, &wanted.named)?;
-        let (mut told, mut last) = (Vec::new(), wanted.after.unwrap_or(0));
-        let mut left = wanted.chars;
-        for news in events::news(tx.db, &wanted.named, last, EVENTS_MAX)? {
-            let seq = news.seq;
-            if let Some(event) = happened(tx, caller, wanted.after.is_none(), news)? {
-                let size = event.content.chars().count() + 200;
-                if size > left && !told.is_empty() {
-                    break;
-                }
-                left = left.saturating_sub(size);
-                told.push(event);
-            }
-            last = seq;
-        }
+        let named = meant(tx, caller, &wanted)?;
+        let still_running: Vec<ProcessId> = running(tx, &named)?;
+        let (told, last) = news(tx, caller, &wanted, &named)?;
         let question = told.iter().any(|event| event.kind == Happened::Question);
         let over = still_running.is_empty()
             || match wanted.mode {
@@ -187,7 +179,9 @@ async fn take(
         }
         match caller {
             Caller::Process(me) => deliver(tx, me, &told)?,
-            Caller::Session(_) => {
+            Caller::Session(session) => {
+                let ended = told.iter().filter(|event| event.kind.is_end()).map(|event| event.process_id);
+                message_box::ends::told(tx, session, ended)?;
                 let asked: Vec<_> = told.iter().filter_map(|event| event.question).collect();
                 questions::hand_to_session(tx, &asked)?;
             }
@@ -201,6 +195,52 @@ async fn take(
         Ok::<_, ToolError>(Some(output))
     };
     call.host.store().write(job).await
+}
+
+/// The processes that a wait is for, as things are now.
+fn meant(tx: &Tx<'_>, caller: Caller, wanted: &Wanted) -> Result<Vec<ProcessId>, ToolError> {
+    if !wanted.named.is_empty() {
+        return Ok(wanted.named.clone());
+    }
+    let mut all = process_table::living_of(tx.db, caller)?;
+    all.extend(message_box::ends::untold(tx.db, caller, UNTOLD_MAX)?);
+    if let Some(after) = wanted.after {
+        for process in events::with_news(tx.db, after)? {
+            match mine(tx.db, caller, process) {
+                Ok(row) => all.push(row.id),
+                Err(error) if error.code == "unknown_process" => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    all.sort();
+    all.dedup();
+    Ok(all)
+}
+
+/// What has happened to these processes, as much as one answer holds, and the place up to which that is all.
+fn news(tx: &Tx<'_>, caller: Caller, wanted: &Wanted, named: &[ProcessId]) -> Result<(Vec<Event>, i64), ToolError> {
+    let (mut told, mut last) = (Vec::new(), wanted.after.unwrap_or(0));
+    let mut left = wanted.chars;
+    loop {
+        let page = events::news(tx.db, named, last, EVENTS_MAX)?;
+        let is_last = page.len() < EVENTS_MAX as usize;
+        for news in page {
+            let seq = news.seq;
+            if let Some(event) = happened(tx, caller, wanted.after.is_none(), news)? {
+                let size = event.content.chars().count() + 200;
+                if told.len() >= EVENTS_MAX as usize || (size > left && !told.is_empty()) {
+                    return Ok((told, last));
+                }
+                left = left.saturating_sub(size);
+                told.push(event);
+            }
+            last = seq;
+        }
+        if is_last {
+            return Ok((told, last));
+        }
+    }
 }
 
 fn running(tx: &Tx<'_>, named: &[ProcessId]) -> Result<Vec<ProcessId>, ToolError> {

@@ -7,6 +7,7 @@ mod crash;
 mod day_one;
 #[cfg(target_os = "linux")]
 mod doors;
+mod following;
 mod interop;
 mod life;
 mod mail;

@@ -158,3 +158,15 @@ fn a_run_that_fails_says_why_and_gives_what_it_had() {
     assert_eq!(doors.run(&["stop"]).0, Some(0));
     check(&doors, &[&args[..], &["--embedded"]].concat(), 1, &["half of it\n"], "budget_exceeded: ");
 }
+
+#[test]
+fn a_run_outlives_the_command_that_began_it() {
+    let doors = Doors::new(HOST, "");
+    let mut run = doors.command(&["run", "go", "--assistant", "slow"]);
+    let mut run = run.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it runs");
+    let lines = BufReader::new(run.stderr.take().expect("stderr")).lines();
+    assert!(lines.map_while(Result::ok).any(|line| line.contains("asks s")), "it asks its model");
+    run.kill().expect("killed");
+    run.wait().expect("it ends");
+    check(&doors, &["wait"], 0, &["slow: the slow result"], "");
+}
