@@ -11,6 +11,10 @@ use crate::names::named;
 use crate::process_table::{id, optional_id};
 use crate::store::{StoreError, Tx};
 
+mod words;
+
+pub(crate) use words::in_words;
+
 named! {
     /// What an event tells.
     pub enum Kind {

@@ -176,7 +176,8 @@ impl Host {
         arguments: Map<String, Value>,
     ) -> Result<Value, CallError> {
         let cancelled = CancellationToken::new();
-        let output: Output = tools::call(self, Caller::Session(session), tool, arguments, cancelled, None).await?;
+        let output: Output =
+            tools::call(self, Caller::Session(session), tool, arguments, cancelled, None, None).await?;
         Ok(output.value)
     }
 

@@ -1,19 +1,18 @@
 //! The door for MCP clients: the tool table over rmcp, both eras of the protocol. It converts, once for all tools.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use assistant_protocol::ids::SessionId;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation, JsonObject,
-    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ServerCapabilities, ServerConfig, Tool,
-    ToolAnnotations,
+    ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
 };
 use rmcp::service::ServerInitializeError;
 use rmcp::service::{RequestContext, RoleClient, RoleServer, RunningService, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::IntoTransport;
 use rmcp::{ServerHandler, ServiceExt};
 use serde_json::Value;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::caller::Caller;
@@ -21,10 +20,10 @@ use crate::host::{Ending, Host};
 use crate::store::StoreError;
 use crate::tools::{self, Audience, CallError};
 
+mod progress;
+
 /// The name under which clients know this server.
 pub const SERVER_NAME: &str = "assistants";
-/// How often a client that asked for it is told that a call goes on.
-const PROGRESS_EVERY: Duration = Duration::from_secs(5);
 /// Messages that wait between the two ends of the in-process door.
 const IN_PROCESS_MESSAGES_MAX: usize = 64;
 
@@ -150,10 +149,13 @@ impl ServerHandler for Door {
     ) -> Result<CallToolResponse, ErrorData> {
         let arguments = request.arguments.unwrap_or_default();
         let caller = Caller::Session(self.session);
-        let call = tools::call(&self.host, caller, &request.name, arguments, context.ct.clone(), None);
+        let (waits, waited_for) = watch::channel(Vec::new());
+        let call = tools::call(&self.host, caller, &request.name, arguments, context.ct.clone(), None, Some(waits));
         let called = tokio::select! {
             called = call => called,
-            () = beat(&context) => return Err(ErrorData::internal_error("the progress beat ended", None)),
+            () = progress::tell(&self.host, &context, waited_for) => {
+                return Err(ErrorData::internal_error("the telling of progress ended", None));
+            }
         };
         match called {
             Ok(output) => Ok(complete(output.value, false).into()),
@@ -180,19 +182,4 @@ fn complete(value: Value, is_error: bool) -> CallToolResult {
     let mut result = CallToolResult::success(content);
     result.structured_content = Some(value);
     result
-}
-
-/// Tells a client that asked for progress that its call goes on. Never returns.
-async fn beat(context: &RequestContext<RoleServer>) {
-    let Some(token) = context.meta.get_progress_token() else { return std::future::pending().await };
-    let mut beats = 0.0;
-    loop {
-        tokio::time::sleep(PROGRESS_EVERY).await;
-        beats += 1.0;
-        let told = ProgressNotificationParam::new(token.clone(), beats).with_message("the call goes on");
-        if let Err(error) = context.peer.notify_progress(told).await {
-            tracing::debug!(%error, "the client was not told of progress");
-            return std::future::pending().await;
-        }
-    }
 }

@@ -37,6 +37,7 @@ mod wait;
 pub use errors::ToolError;
 pub(crate) use record::Recorder;
 pub use texts::instructions;
+pub(crate) use wait::Waits;
 
 /// One row of the table.
 pub struct Tool {
@@ -89,6 +90,8 @@ pub(crate) struct Call {
     pub(crate) arguments: Map<String, Value>,
     /// Where the result of a process's call is recorded.
     pub(crate) recorder: Option<Recorder>,
+    /// Where it tells what it waits for.
+    pub(crate) waits: Option<Waits>,
 }
 
 /// What a tool gives.
@@ -176,6 +179,7 @@ pub(crate) async fn call(
     arguments: Map<String, Value>,
     cancelled: CancellationToken,
     recorder: Option<Recorder>,
+    waits: Option<Waits>,
 ) -> Result<Output, CallError> {
     let unknown = || CallError::UnknownTool(name.chars().take(64).collect());
     let tool = host.tools().iter().find(|tool| tool.name == name).ok_or_else(unknown)?;
@@ -185,7 +189,7 @@ pub(crate) async fn call(
     if let Caller::Session(session) = caller {
         host.look_after(session, name, &arguments).await.map_err(ToolError::from)?;
     }
-    let asked = Call { host: host.clone(), caller, arguments, recorder };
+    let asked = Call { host: host.clone(), caller, arguments, recorder, waits };
     let running = AssertUnwindSafe((tool.run)(asked)).catch_unwind();
     let outcome = tokio::select! {
         outcome = running => outcome,

@@ -243,7 +243,8 @@ async fn call_tool(
     let called = match arguments {
         Ok(arguments) => {
             let (caller, recorder) = (Caller::Process(link.row.id), Some(recorder.clone()));
-            let call = tools::call(&link.host, caller, &params.tool_name, arguments, cx.cancelled.clone(), recorder);
+            let call =
+                tools::call(&link.host, caller, &params.tool_name, arguments, cx.cancelled.clone(), recorder, None);
             let within = tools::time_limit(&link.host, &params.tool_name, &link.limits);
             tokio::time::timeout(within, call).await.unwrap_or_else(|_| Err(ToolError::too_slow(within).into()))
         }
@@ -293,7 +294,7 @@ where
     };
     let caller = Caller::Process(link.row.id);
     let work = async {
-        match tools::call(&link.host, caller, tool, arguments, cx.cancelled.clone(), None).await {
+        match tools::call(&link.host, caller, tool, arguments, cx.cancelled.clone(), None, None).await {
             Ok(output) => serde_json::from_value(output.value).map_err(internal),
             Err(CallError::Tool(error)) => {
                 let kind = match error.code.as_str() {

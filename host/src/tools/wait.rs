@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use tokio::sync::watch;
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -12,6 +13,9 @@ use crate::host::Host;
 use crate::message_box::questions;
 use crate::process_table;
 use crate::store::StoreError;
+
+/// Where a call tells what it waits for, for whoever tells its caller of progress.
+pub(crate) type Waits = watch::Sender<Vec<Uuid>>;
 
 /// How long a call waits, and what it tells where that is less than was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +52,9 @@ where
     }
     if wait.is_zero() || asked(call, on).await? {
         return Ok(None);
+    }
+    if let Some(waits) = &call.waits {
+        waits.send_replace(on.to_vec());
     }
     let waiting = Waiting::begin(call).await?;
     let found = loop {

@@ -13,6 +13,7 @@ mod life;
 mod mail;
 mod mcp;
 mod models;
+mod progress;
 mod schemas;
 #[cfg(target_os = "linux")]
 mod seeing;
