@@ -241,3 +241,19 @@ async fn setup_writes_for_a_project_where_the_client_has_such_files() {
         assert!(code == Some(2) && err.contains(why), "{args:?}: {err}");
     }
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn doctor_tells_of_the_host_that_runs() {
+    let doors = conformance::doors::Doors::new(HOST, "");
+    let mut client = doors.client();
+    assert!(client.shake());
+    let (code, out, err) = doors.run(&["doctor", "--json"]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    let report: Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!(report["host"]["status"]["pid"].as_u64(), doors.host_pid().map(u64::from), "{out}");
+    assert_eq!((&report["host"]["same_build"], &report["host"]["status"]["clients"]), (&json!(true), &json!(1)));
+    for place in ["configuration", "state", "database", "log", "socket"] {
+        assert_eq!(report[place]["there"], true, "{place}: {out}");
+    }
+}
