@@ -69,10 +69,9 @@ const DESCRIPTIONS: &[(&str, &str)] = &[
         "wait_assistant",
         "Waits until something happens to your processes: an end, a message to you, a question. The best way to follow \
          several: start them all, then call this again and again with `next_cursor` until `still_running` is empty. \
-         Without `process_ids` it is for all of yours that have not ended or whose end you were not told; mode `all` waits \
-         until all have ended. An end \
-         carries the result in `content`, cut where it is long: recv_message has all of it. No events after a wait is no \
-         failure: wait again.",
+         Without `process_ids` it is for all of yours that have not ended or whose end you were not told; mode \
+         `all` waits until all have ended. An end carries the result in `content`, cut where it is long: recv_message \
+         has all of it.",
     ),
     (
         "list_process",
