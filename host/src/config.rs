@@ -7,6 +7,7 @@ use assistant_protocol::types::Usage;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::hooks::Hooks;
 use crate::limits::Limits;
 
 pub mod paths;
@@ -34,6 +35,8 @@ pub struct Config {
     pub model_aliases: BTreeMap<String, String>,
     /// Tools of other systems by the tool of ours that stands in.
     pub tool_aliases: BTreeMap<String, String>,
+    /// Commands that are run when a process ends or asks.
+    pub hooks: Hooks,
     /// What is allowed.
     pub limits: Limits,
 }
@@ -262,6 +265,8 @@ mod tests {
             sonnet = "fast"
             [tool_aliases]
             Bash = "shell"
+            [hooks]
+            on_end = ["notify", "--end"]
             [limits]
             depth = 5
         "#;
@@ -279,6 +284,7 @@ mod tests {
         assert_eq!(price.cost(&usage(1_000_000, 0, Some(500_000))), 1.25);
         assert_eq!(price.cost(&Usage::default()), 0.0);
         assert_eq!(config.models["demo"].provider, Provider::Scripted);
+        assert_eq!((config.hooks.on_end.len(), config.hooks.on_question.len()), (2, 0));
         assert_eq!(config.model_aliases["sonnet"], "fast");
         let env = |name: &str| (name == "HOME").then(|| "/home/a".to_owned());
         assert_eq!(config.resolve_path(Path::new("demo.json"), &env), Path::new("/etc/a/demo.json"));
@@ -288,8 +294,7 @@ mod tests {
 
     #[test]
     fn errors_name_the_key_and_the_line() {
-        let top =
-            "expected one of `default_model`, `strict_models`, `models`, `model_aliases`, `tool_aliases`, `limits`";
+        let top = "expected one of `default_model`, `strict_models`, `models`, `model_aliases`, `tool_aliases`, `hooks`, `limits`";
         assert_eq!(error("a = 1"), format!("c.toml, line 1: unknown field `a`, {top}"));
         let limits = error("[limits]\n\ndeep = 1");
         assert!(limits.starts_with("c.toml, line 3: unknown field `deep`, expected one of `depth`"), "{limits}");

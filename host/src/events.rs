@@ -133,6 +133,25 @@ pub fn with_news(db: &Connection, after: i64) -> Result<Vec<ProcessId>, StoreErr
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
+/// SQL: the events that are news.
+const NEWS: &str = "(kind = 'message' AND json_extract(data, '$.kind') IN ('message', 'question')
+     OR kind = 'status' AND json_extract(data, '$.status') IN ('finished', 'failed', 'cancelled'))";
+
+/// Up to `limit` ends and messages of all processes after `after`, oldest first.
+///
+/// # Errors
+/// The store's.
+pub fn news_of_all(db: &Connection, after: i64, limit: u32) -> Result<Vec<News>, StoreError> {
+    let mut look = db.prepare_cached(&format!(
+        "SELECT seq, process_id, json_extract(data, '$.message_id') AS message_id FROM events
+         WHERE seq > ?1 AND {NEWS} ORDER BY seq LIMIT ?2"
+    ))?;
+    let rows = look.query_map((after, limit), |row| {
+        Ok(News { seq: row.get(0)?, process: id(row, "process_id")?, message: optional_id(row, "message_id")? })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
 /// Up to `limit` ends and messages of some processes after `after`, oldest first.
 ///
 /// # Errors
@@ -140,15 +159,40 @@ pub fn with_news(db: &Connection, after: i64) -> Result<Vec<ProcessId>, StoreErr
 pub fn news(db: &Connection, of: &[ProcessId], after: i64, limit: u32) -> Result<Vec<News>, StoreError> {
     let ids: Vec<String> = of.iter().map(ToString::to_string).collect();
     let ids = serde_json::to_string(&ids).map_err(|error| StoreError::Damaged(error.to_string()))?;
-    let mut look = db.prepare_cached(
+    let mut look = db.prepare_cached(&format!(
         "SELECT seq, process_id, json_extract(data, '$.message_id') AS message_id FROM events
-         WHERE process_id IN (SELECT value FROM json_each(?1)) AND seq > ?2
-           AND (kind = 'message' AND json_extract(data, '$.kind') IN ('message', 'question')
-             OR kind = 'status' AND json_extract(data, '$.status') IN ('finished', 'failed', 'cancelled'))
-         ORDER BY seq LIMIT ?3",
-    )?;
+         WHERE process_id IN (SELECT value FROM json_each(?1)) AND seq > ?2 AND {NEWS} ORDER BY seq LIMIT ?3"
+    ))?;
     let rows = look.query_map((ids, after, limit), |row| {
         Ok(News { seq: row.get(0)?, process: id(row, "process_id")?, message: optional_id(row, "message_id")? })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// The place of the newest event in the log of the host; 0 where there is none.
+///
+/// # Errors
+/// The store's.
+pub fn newest(db: &Connection) -> Result<i64, StoreError> {
+    Ok(db.prepare_cached("SELECT coalesce(max(seq), 0) FROM events")?.query_row([], |row| row.get(0))?)
+}
+
+/// Up to `limit` events of all processes after `after`, oldest first.
+///
+/// # Errors
+/// The store's.
+pub fn all(db: &Connection, after: i64, limit: u32) -> Result<Vec<(ProcessId, Event)>, StoreError> {
+    let mut look =
+        db.prepare_cached("SELECT seq, process_id, at, kind, data FROM events WHERE seq > ?1 ORDER BY seq LIMIT ?2")?;
+    let rows = look.query_map((after, limit), |row| {
+        let data: String = row.get("data")?;
+        let event = Event {
+            seq: row.get("seq")?,
+            at: row.get("at")?,
+            kind: row.get("kind")?,
+            data: serde_json::from_str(&data).unwrap_or(Value::String(data)),
+        };
+        Ok((id(row, "process_id")?, event))
     })?;
     Ok(rows.collect::<Result<_, _>>()?)
 }

@@ -8,11 +8,14 @@ use std::time::Duration;
 
 use assistant_protocol::ids::{ProcessId, SessionId};
 use serde_json::{Map, Value};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, broadcast, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::app::{AppTool, Approve};
 use crate::caller::Caller;
+use crate::changes::{DELTAS_MAX, Delta};
+use crate::hooks::{self, Hooks};
 use crate::launcher::RunnerCommand;
 use crate::limits::Limits;
 use crate::model::Models;
@@ -23,10 +26,12 @@ use crate::store::{Clock, Store, StoreError};
 use crate::tools::{self, CallError, Output, Tool};
 use crate::{events, supervisor};
 
+mod assistants;
 mod lock;
 mod reload;
 mod sessions;
 
+pub use assistants::NotStored;
 pub(crate) use lock::make_private;
 pub use sessions::Ending;
 
@@ -49,6 +54,12 @@ pub struct Options {
     pub limits: Limits,
     /// Tools of other systems by the tool of ours that stands in.
     pub tool_aliases: BTreeMap<String, String>,
+    /// Tools of the embedding app, under prefixes of its own.
+    pub app_tools: Vec<AppTool>,
+    /// Who is asked before a tool that needs it is called; without one such calls are refused.
+    pub approval: Option<Arc<dyn Approve>>,
+    /// What is run when a process ends or asks.
+    pub hooks: Hooks,
     /// How a runner is started.
     pub runner: RunnerCommand,
     /// Tells the time.
@@ -71,6 +82,9 @@ impl Options {
             strict_models: false,
             limits: Limits::default(),
             tool_aliases: BTreeMap::new(),
+            app_tools: Vec::new(),
+            approval: None,
+            hooks: Hooks::default(),
             runner,
             clock: Arc::new(now),
             lock_wait: Duration::ZERO,
@@ -104,6 +118,14 @@ pub enum OpenError {
         /// What the system says.
         error: std::io::Error,
     },
+    /// A tool of the app cannot be offered.
+    #[error("the tool `{name}` cannot be offered: {why}")]
+    Tool {
+        /// Its name.
+        name: String,
+        /// What is wrong with it.
+        why: String,
+    },
     /// The store's.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -127,6 +149,8 @@ struct Shared {
     runners: TaskTracker,
     closing: CancellationToken,
     supervisor: TaskTracker,
+    registry_changed: watch::Sender<()>,
+    deltas: broadcast::Sender<Delta>,
     graces: sessions::Graces,
     reloads: reload::Reloads,
     /// Variables with keys that clients have and this host has not.
@@ -146,6 +170,7 @@ impl Host {
         let shared = opened.await.map_err(panicked)??;
         let host = Self(Arc::new(shared));
         let registry = host.registry();
+        let before = host.store().read(events::newest).await?;
         let (left, mirrored) = host
             .store()
             .write(move |tx| {
@@ -161,6 +186,8 @@ impl Host {
         host.0.supervisor.spawn(async move { supervisor::run(supervised).await });
         let leaving = host.clone();
         host.0.supervisor.spawn(async move { sessions::end_the_left(leaving).await });
+        let hooked = host.clone();
+        host.0.supervisor.spawn(async move { hooks::run(hooked, before).await });
         host.0.supervisor.close();
         Ok(host)
     }
@@ -307,6 +334,16 @@ impl Host {
         self.0.options.project.as_deref()
     }
 
+    /// Told when the registry is another one.
+    pub(crate) fn registry_changed(&self) -> watch::Receiver<()> {
+        self.0.registry_changed.subscribe()
+    }
+
+    /// Where pieces of models' answers go.
+    pub(crate) fn deltas(&self) -> &broadcast::Sender<Delta> {
+        &self.0.deltas
+    }
+
     /// The time by the host's clock, Unix milliseconds.
     pub(crate) fn now(&self) -> i64 {
         (self.0.options.clock)()
@@ -314,6 +351,14 @@ impl Host {
 
     pub(crate) fn state_dir(&self) -> &Path {
         &self.0.options.state
+    }
+
+    pub(crate) fn approval(&self) -> Option<&Arc<dyn Approve>> {
+        self.0.options.approval.as_ref()
+    }
+
+    pub(crate) fn hooks(&self) -> &Hooks {
+        &self.0.options.hooks
     }
 
     pub(crate) fn strict_models(&self) -> bool {
@@ -352,13 +397,14 @@ impl Host {
 }
 
 fn open_files(options: Options) -> Result<Shared, OpenError> {
+    let tools = tools::with_those_of(&options.app_tools, &options.limits)?;
     let lock = lock::hold(&options.state, options.lock_wait)?;
     let store = Arc::new(Store::open(&options.state, options.clock.clone())?);
     let stored = store.look(|db| Ok::<_, StoreError>(mirror::stored(db)?))?;
     let registry = Registry::read(&options.sources).join(stored);
     let search = SearchIndex::open(&options.state.join("search"), &registry)?;
     Ok(Shared {
-        tools: tools::table(&options.limits),
+        tools,
         registry: RwLock::new(Arc::new(registry)),
         search: RwLock::new(Arc::new(search)),
         store,
@@ -367,6 +413,8 @@ fn open_files(options: Options) -> Result<Shared, OpenError> {
         runners: TaskTracker::new(),
         closing: CancellationToken::new(),
         supervisor: TaskTracker::new(),
+        registry_changed: watch::Sender::new(()),
+        deltas: broadcast::Sender::new(DELTAS_MAX),
         graces: sessions::Graces::default(),
         reloads: reload::Reloads::default(),
         keys_elsewhere: RwLock::default(),

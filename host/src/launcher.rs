@@ -4,8 +4,10 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 
 use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 
 /// Variables that a runner gets from the host's environment. None of them can hold a key.
@@ -44,17 +46,72 @@ pub(crate) fn launch(runner: &RunnerCommand, dir: &Path) -> Result<Launched, Str
     command.args(&runner.args).current_dir(dir).env_clear();
     command.envs(ENVIRONMENT.iter().filter_map(|name| std::env::var_os(name).map(|value| (name, value))));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child =
+        in_a_group(command).spawn().map_err(|error| format!("cannot start {}: {error}", runner.program.display()))?;
+    match (child.stdin().take(), child.stdout().take(), child.stderr().take()) {
+        (Some(stdin), Some(stdout), Some(stderr)) => Ok(Launched { child, stdin, stdout, stderr }),
+        _ => Err(format!("{} was started without pipes", runner.program.display())),
+    }
+}
+
+/// Variables that a hook gets beside those of a runner: to find programs, and to reach the desktop.
+const HOOK_ENVIRONMENT: &[&str] =
+    &["PATH", "HOME", "USER", "DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR"];
+/// Bytes of what a hook writes to stderr that are kept.
+const HOOK_STDERR_BYTES_MAX: u64 = 4 * 1024;
+
+/// Runs a command with `input` on its stdin, for at most `within`; then its whole group is killed.
+///
+/// # Errors
+/// In words: it did not start, failed, or took too long.
+pub(crate) async fn run_hook(argv: &[String], dir: &Path, input: &[u8], within: Duration) -> Result<(), String> {
+    let Some((program, args)) = argv.split_first() else { return Ok(()) };
+    let mut command = Command::new(program);
+    command.args(args).current_dir(dir).env_clear();
+    let names = ENVIRONMENT.iter().chain(HOOK_ENVIRONMENT);
+    command.envs(names.filter_map(|name| std::env::var_os(name).map(|value| (name, value))));
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = in_a_group(command).spawn().map_err(|error| format!("cannot start {program}: {error}"))?;
+    let (stdin, stderr) = (child.stdin().take(), child.stderr().take());
+    let working = async {
+        let writing = async {
+            let Some(mut stdin) = stdin else { return };
+            // A hook need not read what it is told.
+            drop(stdin.write_all(input).await);
+        };
+        let reading = async {
+            let mut said = Vec::new();
+            if let Some(stderr) = stderr {
+                // What it said is for the log only.
+                drop(stderr.take(HOOK_STDERR_BYTES_MAX).read_to_end(&mut said).await);
+            }
+            String::from_utf8_lossy(&said).trim().to_owned()
+        };
+        let (_, said, ended) = tokio::join!(writing, reading, child.wait());
+        match ended {
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) => Err(format!("it exited with {}: {said}", code(status))),
+            Err(error) => Err(error.to_string()),
+        }
+    };
+    if let Ok(done) = tokio::time::timeout(within, working).await {
+        return done;
+    }
+    let killed = child.start_kill();
+    let waited = child.wait().await;
+    killed.and(waited.map(|_| ())).map_err(|error| format!("it cannot be killed: {error}"))?;
+    Err(format!("limit hook_ms: it ran longer than {} ms", within.as_millis()))
+}
+
+/// A command that is killed with its whole group when its child is dropped.
+fn in_a_group(command: Command) -> CommandWrap {
     let mut command = CommandWrap::from(command);
     #[cfg(unix)]
     command.wrap(process_wrap::tokio::ProcessGroup::leader());
     #[cfg(windows)]
     command.wrap(process_wrap::tokio::JobObject);
     command.wrap(KillOnDrop);
-    let mut child = command.spawn().map_err(|error| format!("cannot start {}: {error}", runner.program.display()))?;
-    match (child.stdin().take(), child.stdout().take(), child.stderr().take()) {
-        (Some(stdin), Some(stdout), Some(stderr)) => Ok(Launched { child, stdin, stdout, stderr }),
-        _ => Err(format!("{} was started without pipes", runner.program.display())),
-    }
+    command
 }
 
 /// The last lines of a runner's stderr, bounded in bytes.

@@ -33,7 +33,9 @@
 //! # }
 //! ```
 
+pub mod app;
 pub mod caller;
+pub mod changes;
 #[cfg(feature = "cli")]
 pub mod cli;
 pub mod config;
@@ -41,6 +43,7 @@ pub mod conversation;
 #[cfg(feature = "socket")]
 pub mod door;
 pub mod events;
+pub mod hooks;
 pub mod host;
 pub mod launcher;
 pub mod limits;

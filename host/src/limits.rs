@@ -71,6 +71,8 @@ limits! {
     launch_ms: u64 = 10 * 1_000;
     /// From a cancel to the kill.
     grace_ms: u64 = 3 * 1_000;
+    /// One run of a hook.
+    hook_ms: u64 = 10 * 1_000;
     /// From `shutdown` to the kill.
     shutdown_ms: u64 = 2 * 1_000;
     /// Lines of a runner that are no messages.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use assistant_protocol::ids::SessionId;
+use futures::channel::mpsc::{Receiver, Sender, channel};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation, JsonObject,
     ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
@@ -54,6 +55,25 @@ where
     E: std::error::Error + Send + Sync + 'static,
 {
     let session = host.open_session(principal, "main").await?;
+    let served = serve_session(host, session, transport, stop).await;
+    host.end_session(session, Ending::AfterGrace).await?;
+    served
+}
+
+/// Serves one client of a session that is open, and that stays open.
+///
+/// # Errors
+/// [`DoorError::NotStarted`] where the client spoke no MCP.
+pub async fn serve_session<T, E, A>(
+    host: &Host,
+    session: SessionId,
+    transport: T,
+    stop: CancellationToken,
+) -> Result<(), DoorError>
+where
+    T: IntoTransport<RoleServer, E, A>,
+    E: std::error::Error + Send + Sync + 'static,
+{
     let door = Door::new(host.clone(), session);
     // A child: the service cancels the token that it is given when it ends.
     let served = match door.serve_with_ct(transport, stop.child_token()).await {
@@ -65,31 +85,48 @@ where
         }
         Err(error) => Err(error.to_string()),
     };
-    host.end_session(session, Ending::AfterGrace).await?;
     served.map_err(DoorError::NotStarted)
 }
 
 impl Host {
-    /// An MCP client that is connected to this host without a process and without a pipe. Its session ends when the
+    /// An MCP client that is connected to this host without a process and without a pipe. Its session is left when the
     /// client is dropped.
     ///
     /// # Errors
     /// [`DoorError`].
     pub async fn connect_in_process(&self, principal: &str) -> Result<RunningService<RoleClient, ()>, DoorError> {
-        let (to_server, from_client) =
-            futures::channel::mpsc::channel::<TxJsonRpcMessage<RoleClient>>(IN_PROCESS_MESSAGES_MAX);
-        let (to_client, from_server) =
-            futures::channel::mpsc::channel::<RxJsonRpcMessage<RoleClient>>(IN_PROCESS_MESSAGES_MAX);
         let (host, principal) = (self.clone(), principal.to_owned());
-        let stop = self.closing().clone();
-        tokio::spawn(async move {
-            if let Err(error) = serve(&host, &principal, (to_client, from_client), stop).await {
-                tracing::warn!(%error, "an in-process door ended");
-            }
-        });
-        let client = ().serve((to_server, from_server)).await;
-        client.map_err(|error| DoorError::NotStarted(error.to_string()))
+        connect(move |transport, stop| async move { serve(&host, &principal, transport, stop).await }, self).await
     }
+
+    /// The same for a session that the app has opened, and ends itself.
+    ///
+    /// # Errors
+    /// [`DoorError`].
+    pub async fn connect_session(&self, session: SessionId) -> Result<RunningService<RoleClient, ()>, DoorError> {
+        let host = self.clone();
+        connect(move |transport, stop| async move { serve_session(&host, session, transport, stop).await }, self).await
+    }
+}
+
+/// The server's end of the in-process door.
+type InProcess = (Sender<TxJsonRpcMessage<RoleServer>>, Receiver<RxJsonRpcMessage<RoleServer>>);
+
+async fn connect<F, Fut>(serve: F, host: &Host) -> Result<RunningService<RoleClient, ()>, DoorError>
+where
+    F: FnOnce(InProcess, CancellationToken) -> Fut,
+    Fut: Future<Output = Result<(), DoorError>> + Send + 'static,
+{
+    let (to_server, from_client) = channel::<TxJsonRpcMessage<RoleClient>>(IN_PROCESS_MESSAGES_MAX);
+    let (to_client, from_server) = channel::<RxJsonRpcMessage<RoleClient>>(IN_PROCESS_MESSAGES_MAX);
+    let serving = serve((to_client, from_client), host.closing().clone());
+    tokio::spawn(async move {
+        if let Err(error) = serving.await {
+            tracing::warn!(%error, "an in-process door ended");
+        }
+    });
+    let client = ().serve((to_server, from_server)).await;
+    client.map_err(|error| DoorError::NotStarted(error.to_string()))
 }
 
 /// One connection of a client.
@@ -116,8 +153,8 @@ fn as_mcp(tool: &tools::Tool) -> Tool {
         .destructive(tool.hints.destructive)
         .idempotent(tool.hints.idempotent)
         .open_world(tool.hints.open_world);
-    Tool::new(tool.name, tool.description.clone(), object(&tool.input_schema))
-        .with_title(tool.title)
+    Tool::new(tool.name.clone(), tool.description.clone(), object(&tool.input_schema))
+        .with_title(tool.title.to_string())
         .with_raw_output_schema(object(&tool.output_schema))
         .with_annotations(hints)
 }

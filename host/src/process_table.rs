@@ -310,6 +310,17 @@ pub fn roots(db: &Connection, session: SessionId) -> Result<Vec<Process>, StoreE
     select(db, &format!("session_id = ?1 AND {LIVING} AND parent_process_id IS NULL"), session.to_string())
 }
 
+/// The newest processes, the newest first, at most `limit`.
+///
+/// # Errors
+/// The store's.
+pub fn newest(db: &Connection, limit: u32) -> Result<Vec<Process>, StoreError> {
+    let sql = format!("SELECT {COLUMNS} FROM assistant_processes ORDER BY seq DESC LIMIT ?1");
+    let mut look = db.prepare_cached(&sql)?;
+    let rows = look.query_map([limit], from_row)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
 /// All processes with this status, oldest first.
 ///
 /// # Errors

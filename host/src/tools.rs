@@ -3,6 +3,7 @@
 //! A tool is a name, texts, two schemas and a function. `call` is the one way in: it checks who asks and what is
 //! asked, bounds and catches, and turns what goes wrong into words that a model can act on.
 
+use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
 
 use futures::FutureExt;
@@ -17,6 +18,7 @@ use crate::caller::Caller;
 use crate::host::Host;
 use crate::limits::Limits;
 
+mod app;
 mod arguments;
 mod assistants;
 mod errors;
@@ -34,6 +36,7 @@ mod spawn;
 mod texts;
 mod wait;
 
+pub(crate) use app::with_those_of;
 pub use errors::ToolError;
 pub(crate) use record::Recorder;
 pub use texts::instructions;
@@ -42,9 +45,9 @@ pub(crate) use wait::Waits;
 /// One row of the table.
 pub struct Tool {
     /// Its name: `^[a-z][a-z0-9_]{2,29}$`.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// Its name for people.
-    pub title: &'static str,
+    pub title: Cow<'static, str>,
     /// What it is for, for models; at most 900 bytes.
     pub description: String,
     /// Who is offered it.
@@ -137,7 +140,7 @@ pub fn table(limits: &Limits) -> Vec<Tool> {
     for tool in &mut all {
         tool.description = texts::filled_in(&tool.description, limits);
     }
-    all.sort_by_key(|tool| tool.name);
+    all.sort_by(|one, other| one.name.cmp(&other.name));
     all
 }
 
@@ -152,8 +155,8 @@ where
     let input_schema = schema::input::<P>();
     let known = input_schema.clone();
     Tool {
-        name,
-        title,
+        name: Cow::Borrowed(name),
+        title: Cow::Borrowed(title),
         description: texts::description(name).to_owned(),
         audience,
         hints,

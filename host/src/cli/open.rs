@@ -81,6 +81,7 @@ impl Setting {
         options.models = models;
         options.strict_models = self.config.strict_models;
         options.limits = self.config.limits;
+        options.hooks = self.config.hooks;
         options.tool_aliases = self.config.tool_aliases;
         Ok(options)
     }

@@ -62,6 +62,7 @@ impl Host {
         // error.
         *self.0.registry.write().unwrap_or_else(PoisonError::into_inner) = registry;
         *self.0.search.write().unwrap_or_else(PoisonError::into_inner) = index;
+        self.0.registry_changed.send_replace(());
         Ok(true)
     }
 }

@@ -197,6 +197,15 @@ pub fn question(
     found.ok_or(QuestionRefused::Unknown(message))
 }
 
+/// A question by its message, as it is stored.
+///
+/// # Errors
+/// The store's.
+pub fn find(db: &Connection, message: MessageId) -> Result<Option<Question>, StoreError> {
+    let mut look = db.prepare_cached(&format!("SELECT {COLUMNS} WHERE q.message_id = ?1"))?;
+    Ok(look.query_row([message.to_string()], |row| from_row(row, i64::MIN)).optional()?)
+}
+
 /// Gives the answer of a question to the process that asked, if there is one: it is retrieved, and was delivered.
 ///
 /// # Errors

@@ -187,6 +187,9 @@ pub fn spawn(tx: &mut Tx<'_>, caller: Caller, new: &NewProcess) -> Result<Spawne
             ":limits": json!(new.limits).to_string(),
             ":now": tx.now,
         })?;
+    if !starts {
+        crate::events::record(tx, new.id, crate::events::Kind::Status, &json!({ "status": Status::Queued }))?;
+    }
     if let Some(old) = new.resumed_from {
         move_mail(tx, old, new)?;
     }

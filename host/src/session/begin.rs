@@ -43,9 +43,9 @@ pub(super) fn first_run(host: &Host, loaded: Loaded) -> RunParams {
     let mut system_prompt = definition.system_prompt.clone();
     system_prompt.push_str(&link::told_of_lacks(&row));
     system_prompt.push_str(&link::told_of_itself(&row));
-    let granted = |name: &String| host.tools().iter().find(|tool| tool.name == name);
+    let granted = |name: &String| host.tools().iter().find(|tool| tool.name == **name);
     let tools = row.tools.iter().filter_map(granted).map(|tool| ToolSpec {
-        name: tool.name.to_owned(),
+        name: tool.name.to_string(),
         description: tool.description.clone(),
         input_schema: tool.input_schema.clone(),
     });

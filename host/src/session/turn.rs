@@ -17,6 +17,7 @@ use tokio::sync::OwnedMutexGuard;
 use super::link::{Link, NotBegun, cancelled, internal};
 use super::watch::cut_bytes;
 use crate::caller::Caller;
+use crate::changes::Delta;
 use crate::model::answer_with_retries;
 use crate::model::{Answer, Ask, ModelError, ModelErrorKind, Progress, ToolChoice};
 use crate::process_table;
@@ -206,11 +207,14 @@ async fn ask_model(link: &Link, ask: &Ask) -> Result<Answer, ModelError> {
             if partial.len() + text.len() <= most {
                 partial.push_str(&text);
             }
+            drop(partial);
+            tell_delta(link, text);
         }
     };
     let (notices, mut heard) = tokio::sync::mpsc::channel(1);
     let answering = answer_with_retries(&*model, ask, &seen, &link.limits, link.host.model_permits(), |notice| {
         link.partial.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        tell_delta(link, String::new());
         if let Err(error) = notices.try_send(notice) {
             tracing::warn!(%error, "a retry was not recorded");
         }
@@ -233,6 +237,15 @@ async fn ask_model(link: &Link, ask: &Ask) -> Result<Answer, ModelError> {
                 return answered.unwrap_or_else(|_| Err(rejected("the model panicked".to_owned())));
             }
         }
+    }
+}
+
+/// Tells whoever watches a piece of the answer; empty: it begins anew. Nobody watches mostly.
+fn tell_delta(link: &Link, text: String) {
+    let deltas = link.host.deltas();
+    if deltas.receiver_count() > 0 {
+        // Whoever watched has gone in between.
+        drop(deltas.send(Delta { process: link.row.id, text }));
     }
 }
 

@@ -9,6 +9,9 @@ use uuid::Uuid;
 /// The supervisor waits under this id for anything that starts or ends a runner.
 pub(crate) const SUPERVISOR: Uuid = Uuid::nil();
 
+/// Whoever follows all changes waits under this id: it is woken after each COMMIT.
+pub(crate) const CHANGES: Uuid = Uuid::max();
+
 /// Waiters by what they wait for. Entries go when nobody waits any more.
 #[derive(Default)]
 pub(crate) struct Wakes(Mutex<HashMap<Uuid, watch::Sender<()>>>);

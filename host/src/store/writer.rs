@@ -137,7 +137,7 @@ impl Writer {
             (one.tell)(if one.stands { outcome.clone() } else { Ok(()) });
         }
         if outcome.is_ok() {
-            self.wakes.wake(woken);
+            self.wakes.wake(woken.into_iter().chain([super::CHANGES]));
         }
         if std::fs::metadata(&self.wal).is_ok_and(|file| file.len() > CHECKPOINT_BYTES) {
             // Full means that one is due already.

@@ -25,7 +25,8 @@ pub struct ToolError {
 
 impl ToolError {
     /// An error that the same call will meet again.
-    pub(crate) fn new(code: &str, message: impl Display, hint: &str) -> Self {
+    #[must_use]
+    pub fn new(code: &str, message: impl Display, hint: &str) -> Self {
         Self { code: code.to_owned(), message: message.to_string(), hint: hint.to_owned(), retryable: false }
     }
 

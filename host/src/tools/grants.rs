@@ -87,11 +87,29 @@ fn names_of(name: &str, aliases: &BTreeMap<String, String>, table: &[Tool]) -> V
     // What stands in parentheses restricts the call, as in `Agent(reviewer)`; the name stands before it.
     let bare = name.split('(').next().unwrap_or(name).trim();
     let wanted = aliases.get(bare).map_or(bare, String::as_str);
+    if let Some(prefix) = wanted.strip_suffix('*').filter(|prefix| prefix.ends_with("__")) {
+        let of_prefix = table.iter().filter(|tool| tool.name.starts_with(prefix));
+        return of_prefix.map(|tool| tool.name.to_string()).collect();
+    }
     if let Some(tool) = table.iter().find(|tool| tool.name == wanted) {
-        return vec![tool.name.to_owned()];
+        return vec![tool.name.to_string()];
     }
     let alias = ALIASES.iter().find(|(alias, _)| alias.eq_ignore_ascii_case(wanted));
     alias.map(|(_, names)| names.iter().map(ToString::to_string).collect()).unwrap_or_default()
+}
+
+/// The tools that a definition of the app's system grants by service: `workspace` is `builtin_workspace__*`.
+#[must_use]
+pub fn by_service(extra: &serde_json::Map<String, serde_json::Value>, table: &[Tool]) -> Vec<String> {
+    let services = extra.get("allowed_builtin_service_aliases").and_then(serde_json::Value::as_array);
+    let prefixes: Vec<String> = services
+        .into_iter()
+        .flatten()
+        .filter_map(serde_json::Value::as_str)
+        .map(|service| format!("builtin_{service}__"))
+        .collect();
+    let granted = |tool: &&Tool| prefixes.iter().any(|prefix| tool.name.starts_with(prefix.as_str()));
+    table.iter().filter(granted).map(|tool| tool.name.to_string()).collect()
 }
 
 /// What is added to the prompt of an assistant that lacks tools.

@@ -167,7 +167,10 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
         Caller::Process(id) => Some(host.store().read(move |db| process_table::get(db, id)).await?),
         Caller::Session(_) => None,
     };
-    let granted = grants::grant(definition.tools.as_deref(), host.tool_aliases(), host.tools());
+    let mut granted = grants::grant(definition.tools.as_deref(), host.tool_aliases(), host.tools());
+    granted.tools.extend(grants::by_service(&definition.extra, host.tools()));
+    granted.tools.sort();
+    granted.tools.dedup();
     may_spawn(&definition, &granted.tools, parent.as_ref())?;
     let wish: Vec<String> = params.model.iter().cloned().chain(definition.model.clone()).collect();
     let choice = choose_model(&call, &wish, params.model.as_deref(), parent.as_ref())?;

@@ -74,6 +74,17 @@ where
     Ok(found)
 }
 
+/// Waits for something outside of the tables; a process that waits holds no slot meanwhile.
+///
+/// # Errors
+/// The store's.
+pub(super) async fn while_waiting<T>(call: &Call, work: impl Future<Output = T>) -> Result<T, ToolError> {
+    let waiting = Waiting::begin(call).await?;
+    let done = work.await;
+    waiting.end().await?;
+    Ok(done)
+}
+
 /// Whether someone asks the waiter something: every wait ends then, lest two wait for each other.
 async fn asked(call: &Call, on: &[Uuid]) -> Result<bool, ToolError> {
     let (caller, on) = (call.caller, on.to_vec());
