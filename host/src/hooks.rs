@@ -77,8 +77,9 @@ fn start(host: &Host, command: Vec<String>, told: Value, permit: tokio::sync::Ow
     let (dir, within) = (host.state_dir().to_owned(), Duration::from_millis(host.limits().hook_ms));
     let closing = host.closing().clone();
     tokio::spawn(async move {
+        let input = told.to_string();
         tokio::select! {
-            done = launcher::run_hook(&command, &dir, told.to_string().as_bytes(), within) => {
+            done = launcher::run_hook(&command, &dir, input.as_bytes(), within) => {
                 if let Err(error) = done {
                     tracing::warn!(hook = command.first(), event = %told["event"], %error, "a hook failed");
                 }

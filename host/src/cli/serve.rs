@@ -27,7 +27,7 @@ pub(super) struct ServeArgs {
 
 pub(super) fn refused(error: &OpenError) -> Failure {
     let code = match error {
-        OpenError::Held { .. } | OpenError::State { .. } => USAGE,
+        OpenError::Held { .. } | OpenError::State { .. } | OpenError::Tool { .. } => USAGE,
         OpenError::Store(_) | OpenError::Search(_) => FAILED,
     };
     Failure::new(code, error)

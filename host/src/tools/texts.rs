@@ -272,7 +272,7 @@ mod tests {
         for tool in tools::table(&Limits::default()) {
             for (schema, input) in [(&tool.input_schema, true), (&tool.output_schema, false)] {
                 assert_eq!(schema["type"], "object", "{}", tool.name);
-                complaints(schema, input, tool.name, &mut found);
+                complaints(schema, input, &tool.name, &mut found);
             }
         }
         assert_eq!(found, Vec::<String>::new());

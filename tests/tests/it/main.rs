@@ -7,6 +7,8 @@ mod crash;
 mod day_one;
 #[cfg(target_os = "linux")]
 mod doors;
+#[cfg(target_os = "linux")]
+mod embedding;
 mod following;
 mod interop;
 mod life;
