@@ -12,7 +12,7 @@ use rmcp::model::CallToolRequestParams;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
     let program = args.next().ok_or("usage: sidecar ASSISTANT_HOST [--state DIR …]")?;

@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use assistant_protocol::ids::ProcessId;
-use tokio::sync::{broadcast, watch};
+use tokio::sync::broadcast;
 
 use crate::events::{self, Event, Kind};
 use crate::host::Host;
@@ -20,6 +20,8 @@ use crate::store::{CHANGES, StoreError, Waiter};
 const EVENTS: u32 = 100;
 /// Pieces of answers that wait for a reader; a slower one misses the oldest.
 pub(crate) const DELTAS_MAX: usize = 1_024;
+/// Registries that wait for a reader; a slower one sees several changes as one.
+pub(crate) const REGISTRIES_MAX: usize = 64;
 /// Processes of a snapshot, the newest ones; all that live are among them as long as there are fewer.
 pub const SNAPSHOT_PROCESSES_MAX: u32 = 1_000;
 
@@ -77,7 +79,7 @@ pub struct Changes {
     known: Arc<Registry>,
     ready: VecDeque<Change>,
     news: Waiter,
-    registry: watch::Receiver<()>,
+    registry: broadcast::Receiver<Arc<Registry>>,
     deltas: broadcast::Receiver<Delta>,
 }
 
@@ -100,9 +102,9 @@ impl Host {
     /// All changes since a snapshot.
     #[must_use]
     pub fn changes(&self, since: &Snapshot) -> Changes {
-        let mut registry = self.registry_changed();
-        registry.mark_changed();
-        Changes {
+        // Subscribed first: what changes in between is told by the comparison or by the channel.
+        let registry = self.registry_changed().subscribe();
+        let mut changes = Changes {
             host: self.clone(),
             after: since.revision,
             known: since.assistants.clone(),
@@ -110,7 +112,9 @@ impl Host {
             news: self.store().waiter(CHANGES),
             registry,
             deltas: self.deltas().subscribe(),
-        }
+        };
+        changes.compare(self.registry());
+        changes
     }
 }
 
@@ -131,10 +135,11 @@ impl Changes {
             let closing = self.host.closing().clone();
             tokio::select! {
                 biased;
-                changed = self.registry.changed() => {
-                    changed.map_err(|_| StoreError::Closed)?;
-                    self.compare();
-                }
+                changed = self.registry.recv() => match changed {
+                    Ok(registry) => self.compare(registry),
+                    Err(broadcast::error::RecvError::Lagged(_)) => self.compare(self.host.registry()),
+                    Err(broadcast::error::RecvError::Closed) => return Err(StoreError::Closed),
+                },
                 () = self.news.news() => {}
                 delta = self.deltas.recv() => match delta {
                     Ok(delta) => self.ready.push_back(Change::Delta(delta)),
@@ -175,8 +180,7 @@ impl Changes {
     }
 
     /// Tells in which assistants the registry is another than it was.
-    fn compare(&mut self) {
-        let now = self.host.registry();
+    fn compare(&mut self, now: Arc<Registry>) {
         let before: HashMap<&AssistantId, &Arc<Definition>> =
             self.known.assistants().iter().map(|known| (&known.id, known)).collect();
         for assistant in now.assistants() {

@@ -4,100 +4,40 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
 
 use assistant_protocol::ids::{ProcessId, SessionId};
 use serde_json::{Map, Value};
-use tokio::sync::{Semaphore, broadcast, watch};
+use tokio::sync::{Semaphore, broadcast};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::app::{AppTool, Approve};
+use crate::app::Approve;
 use crate::caller::Caller;
-use crate::changes::{DELTAS_MAX, Delta};
+use crate::changes::{DELTAS_MAX, Delta, REGISTRIES_MAX};
 use crate::hooks::{self, Hooks};
 use crate::launcher::RunnerCommand;
 use crate::limits::Limits;
 use crate::model::Models;
 use crate::process_table::{self, Cause, End, Process};
-use crate::registry::{Registry, SourceDir, mirror};
+use crate::registry::{Registry, mirror};
 use crate::search::{SearchError, SearchIndex};
-use crate::store::{Clock, Store, StoreError};
+use crate::store::{Store, StoreError};
 use crate::tools::{self, CallError, Output, Tool};
 use crate::{events, supervisor};
 
 mod assistants;
 mod lock;
+mod options;
 mod reload;
 mod sessions;
 
 pub use assistants::NotStored;
 pub(crate) use lock::make_private;
+pub use options::Options;
 pub use sessions::Ending;
 
 /// Runners that are being launched at once; more make no launch faster.
 const LAUNCHES_MAX: usize = 8;
-
-/// What a host is opened with. The world comes in here: paths, models, the time.
-pub struct Options {
-    /// The state directory, made if it is not there. One host holds it.
-    pub state: PathBuf,
-    /// The folder that the host belongs to; assistants read files below it.
-    pub project: Option<PathBuf>,
-    /// Where definitions are read from, first in precedence first.
-    pub sources: Vec<SourceDir>,
-    /// What answers model calls.
-    pub models: Models,
-    /// A definition that names an unknown model is refused.
-    pub strict_models: bool,
-    /// What is allowed.
-    pub limits: Limits,
-    /// Tools of other systems by the tool of ours that stands in.
-    pub tool_aliases: BTreeMap<String, String>,
-    /// Tools of the embedding app, under prefixes of its own.
-    pub app_tools: Vec<AppTool>,
-    /// Who is asked before a tool that needs it is called; without one such calls are refused.
-    pub approval: Option<Arc<dyn Approve>>,
-    /// What is run when a process ends or asks.
-    pub hooks: Hooks,
-    /// How a runner is started.
-    pub runner: RunnerCommand,
-    /// Tells the time.
-    pub clock: Clock,
-    /// How long another host that holds the state directory is waited for: it may be about to end.
-    pub lock_wait: Duration,
-    /// Where whoever opens the host writes its log; errors that the host's own log explains name it.
-    pub log: Option<PathBuf>,
-}
-
-impl Options {
-    /// A host with its state in `state`, whose runners are started by `runner`; everything else by default.
-    #[must_use]
-    pub fn new(state: PathBuf, runner: RunnerCommand) -> Self {
-        Self {
-            state,
-            project: None,
-            sources: Vec::new(),
-            models: Models::default(),
-            strict_models: false,
-            limits: Limits::default(),
-            tool_aliases: BTreeMap::new(),
-            app_tools: Vec::new(),
-            approval: None,
-            hooks: Hooks::default(),
-            runner,
-            clock: Arc::new(now),
-            lock_wait: Duration::ZERO,
-            log: None,
-        }
-    }
-}
-
-/// The time of the machine, as Unix milliseconds.
-fn now() -> i64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-}
 
 /// Why a host was not opened.
 #[derive(Debug, thiserror::Error)]
@@ -149,7 +89,7 @@ struct Shared {
     runners: TaskTracker,
     closing: CancellationToken,
     supervisor: TaskTracker,
-    registry_changed: watch::Sender<()>,
+    registry_changed: broadcast::Sender<Arc<Registry>>,
     deltas: broadcast::Sender<Delta>,
     graces: sessions::Graces,
     reloads: reload::Reloads,
@@ -334,9 +274,9 @@ impl Host {
         self.0.options.project.as_deref()
     }
 
-    /// Told when the registry is another one.
-    pub(crate) fn registry_changed(&self) -> watch::Receiver<()> {
-        self.0.registry_changed.subscribe()
+    /// Where each new registry goes.
+    pub(crate) fn registry_changed(&self) -> &broadcast::Sender<Arc<Registry>> {
+        &self.0.registry_changed
     }
 
     /// Where pieces of models' answers go.
@@ -413,7 +353,7 @@ fn open_files(options: Options) -> Result<Shared, OpenError> {
         runners: TaskTracker::new(),
         closing: CancellationToken::new(),
         supervisor: TaskTracker::new(),
-        registry_changed: watch::Sender::new(()),
+        registry_changed: broadcast::Sender::new(REGISTRIES_MAX),
         deltas: broadcast::Sender::new(DELTAS_MAX),
         graces: sessions::Graces::default(),
         reloads: reload::Reloads::default(),

@@ -28,7 +28,7 @@ pub use session::{
 };
 pub use slots::{Capacity, capacity, living, start_ready};
 pub use spawn::{NewProcess, Refused, Spawned, resumption_of, spawn};
-pub use trees::{Listed, Whose, living_of, tree, trees};
+pub use trees::{Listed, Whose, living_of, newest, tree, trees};
 
 named! {
     /// Where a process is in its life.
@@ -308,17 +308,6 @@ pub fn children(db: &Connection, parent: ProcessId, living: bool) -> Result<Vec<
 /// The store's.
 pub fn roots(db: &Connection, session: SessionId) -> Result<Vec<Process>, StoreError> {
     select(db, &format!("session_id = ?1 AND {LIVING} AND parent_process_id IS NULL"), session.to_string())
-}
-
-/// The newest processes, the newest first, at most `limit`.
-///
-/// # Errors
-/// The store's.
-pub fn newest(db: &Connection, limit: u32) -> Result<Vec<Process>, StoreError> {
-    let sql = format!("SELECT {COLUMNS} FROM assistant_processes ORDER BY seq DESC LIMIT ?1");
-    let mut look = db.prepare_cached(&sql)?;
-    let rows = look.query_map([limit], from_row)?;
-    Ok(rows.collect::<Result<_, _>>()?)
 }
 
 /// All processes with this status, oldest first.

@@ -26,12 +26,6 @@ pub enum NotStored {
     Reload(#[from] OpenError),
 }
 
-impl From<rusqlite::Error> for NotStored {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Store(error.into())
-    }
-}
-
 impl Host {
     /// Stores a new assistant.
     ///
@@ -60,7 +54,7 @@ impl Host {
     pub async fn remove_assistant(&self, id: &AssistantId) -> Result<(), NotStored> {
         self.own(id)?;
         let removed = id.clone();
-        let gone = self.store().write(move |tx| Ok::<_, NotStored>(mirror::delete(tx.db, &removed, tx.now)?)).await?;
+        let gone = self.store().write(move |tx| Ok::<_, StoreError>(mirror::delete(tx.db, &removed, tx.now)?)).await?;
         if !gone {
             return Err(NotStored::Unknown(id.clone()));
         }
@@ -91,7 +85,7 @@ impl Host {
     }
 
     async fn put(&self, definition: Definition) -> Result<(), NotStored> {
-        self.store().write(move |tx| Ok::<_, NotStored>(mirror::put(tx.db, &definition, tx.now)?)).await?;
+        self.store().write(move |tx| Ok::<_, StoreError>(mirror::put(tx.db, &definition, tx.now)?)).await?;
         self.reload().await?;
         Ok(())
     }

@@ -60,9 +60,10 @@ impl Host {
         tracing::info!(?mirrored, "the assistants were read again");
         // The registry first: what the index does not know yet is not found, what the registry did not know would be an
         // error.
-        *self.0.registry.write().unwrap_or_else(PoisonError::into_inner) = registry;
+        *self.0.registry.write().unwrap_or_else(PoisonError::into_inner) = registry.clone();
         *self.0.search.write().unwrap_or_else(PoisonError::into_inner) = index;
-        self.0.registry_changed.send_replace(());
+        // Nobody follows the changes, mostly.
+        drop(self.0.registry_changed.send(registry));
         Ok(true)
     }
 }

@@ -115,3 +115,14 @@ pub fn living_of(db: &Connection, caller: Caller) -> Result<Vec<ProcessId>, Stor
     let rows = look.query_map([caller], |row| id(row, "process_id"))?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
+
+/// The newest processes, the newest first, at most `limit`.
+///
+/// # Errors
+/// The store's.
+pub fn newest(db: &Connection, limit: u32) -> Result<Vec<Process>, StoreError> {
+    let sql = format!("SELECT {COLUMNS} FROM assistant_processes ORDER BY seq DESC LIMIT ?1");
+    let mut look = db.prepare_cached(&sql)?;
+    let rows = look.query_map([limit], from_row)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}

@@ -36,8 +36,8 @@ const DESCRIPTIONS: &[(&str, &str)] = &[
         "Lists the assistants that can be spawned here, by name, one page at a time. Use it when the user asks what \
          there is; for a task, search_assistant is better and shorter. Each item has the assistant_id to spawn by, a \
          description cut at 300 characters, the tools and the model it would really have here, and warnings about its \
-         file. With `assistant_id` the answer is that one assistant in full, prompt included. Ask for `next_page` \
-         until it is absent; `skipped` counts files that could not be read.",
+         file. With `assistant_id` the answer is that one assistant in full, prompt included. Go on with `next_page`; \
+         `skipped` counts files that could not be read.",
     ),
     (
         "search_assistant",
@@ -63,7 +63,7 @@ const DESCRIPTIONS: &[(&str, &str)] = &[
          for a glance or to show progress; with `wait_ms` it returns as soon as something changes, which costs fewer \
          turns than polling often. `done` is true when the process has ended: then recv_message gives the result, and \
          `reason` says why a failed one failed. Status is queued, starting, running, waiting (for a child or a \
-         message), finished, failed or cancelled. Works for any process of yours, also after a restart.",
+         message), finished, failed or cancelled.",
     ),
     (
         "wait_assistant",
@@ -116,7 +116,7 @@ const DESCRIPTIONS: &[(&str, &str)] = &[
         "Ends a process and all that it spawned. Use it when the result is no longer needed or the task was wrong; to \
          correct the course of a running one use send_message, and slowness is no reason. It has a few seconds to hand \
          in what it has, then it is killed; partial output stays readable with recv_message. Returns the ids that were \
-         ended; cancelling an ended process changes nothing and is no error.",
+         ended; an ended process stays as it is.",
     ),
     (
         "send_message",

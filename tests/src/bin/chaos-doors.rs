@@ -245,7 +245,15 @@ fn holders(file: &Path) -> Vec<String> {
             found.push(name);
         }
     }
-    found
+    // A child that is being started has all that its parent has, for a moment.
+    let parents: Vec<Option<String>> = found.iter().map(|pid| parent(pid)).collect();
+    let is_child = |at: usize| parents[at].as_ref().is_some_and(|parent| found.contains(parent));
+    (0..found.len()).filter(|at| !is_child(*at)).map(|at| found[at].clone()).collect()
+}
+
+fn parent(pid: &str) -> Option<String> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("PPid:")).map(|parent| parent.trim().to_owned())
 }
 
 fn main() {

@@ -1,6 +1,5 @@
 //! The host inside an app: its tools, its approval, its assistants, and the stream of changes.
 
-use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -258,41 +257,6 @@ async fn hooks_are_told_of_ends_and_questions() {
     assert_eq!((&end["status"], &end["result"], &end["query"]), (&json!("finished"), &json!("ok"), &json!("the task")));
     assert_eq!(end["process_id"], spawned["process_id"]);
     host.close().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_examples_run() {
-    let example = |name: &str| {
-        let bin = std::path::Path::new(RUNNER)
-            .with_file_name("examples")
-            .join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
-        tokio::process::Command::new(bin)
-    };
-    let run = async |mut command: tokio::process::Command| {
-        let output = command.stdin(Stdio::null()).output();
-        let output = tokio::time::timeout(SOON, output).await.expect("it ends").expect("it runs");
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
-        text(&output.stdout)
-    };
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut build = tokio::process::Command::new(cargo);
-    build.args(["build", "--quiet", "--offline", "-p", "assistant-host", "--examples"]);
-    run(build).await;
-    let told = run(example("embed")).await;
-    assert!(told.starts_with("\"The wall is blue now.\"\n") && told.ends_with("painter is gone\n"), "{told}");
-    let doors = conformance::doors::Doors::new(crate::HOST, "");
-    let mut sidecar = example("sidecar");
-    sidecar.arg(crate::HOST).arg("--state").arg(doors.state()).arg("--no-project");
-    sidecar
-        .arg("--config")
-        .arg(doors.dir.path().join("config.toml"))
-        .arg("--assistants")
-        .arg(doors.dir.path().join("only"));
-    std::fs::create_dir(doors.dir.path().join("only")).expect("a folder");
-    let quick = assistant("quick", "");
-    std::fs::write(doors.dir.path().join("only/quick.md"), quick).expect("a file");
-    assert_eq!(run(sidecar).await, "\"finished\": \"the quick result\"\n");
 }
 
 #[test]

@@ -1,0 +1,75 @@
+//! What a host is opened with.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::app::{AppTool, Approve};
+use crate::hooks::Hooks;
+use crate::launcher::RunnerCommand;
+use crate::limits::Limits;
+use crate::model::Models;
+use crate::registry::SourceDir;
+use crate::store::Clock;
+
+/// What a host is opened with. The world comes in here: paths, models, the time.
+pub struct Options {
+    /// The state directory, made if it is not there. One host holds it.
+    pub state: PathBuf,
+    /// The folder that the host belongs to; assistants read files below it.
+    pub project: Option<PathBuf>,
+    /// Where definitions are read from, first in precedence first.
+    pub sources: Vec<SourceDir>,
+    /// What answers model calls.
+    pub models: Models,
+    /// A definition that names an unknown model is refused.
+    pub strict_models: bool,
+    /// What is allowed.
+    pub limits: Limits,
+    /// Tools of other systems by the tool of ours that stands in.
+    pub tool_aliases: BTreeMap<String, String>,
+    /// Tools of the embedding app, under prefixes of its own.
+    pub app_tools: Vec<AppTool>,
+    /// Who is asked before a tool that needs it is called; without one such calls are refused.
+    pub approval: Option<Arc<dyn Approve>>,
+    /// What is run when a process ends or asks.
+    pub hooks: Hooks,
+    /// How a runner is started.
+    pub runner: RunnerCommand,
+    /// Tells the time.
+    pub clock: Clock,
+    /// How long another host that holds the state directory is waited for: it may be about to end.
+    pub lock_wait: Duration,
+    /// Where whoever opens the host writes its log; errors that the host's own log explains name it.
+    pub log: Option<PathBuf>,
+}
+
+impl Options {
+    /// A host with its state in `state`, whose runners are started by `runner`; everything else by default.
+    #[must_use]
+    pub fn new(state: PathBuf, runner: RunnerCommand) -> Self {
+        Self {
+            state,
+            project: None,
+            sources: Vec::new(),
+            models: Models::default(),
+            strict_models: false,
+            limits: Limits::default(),
+            tool_aliases: BTreeMap::new(),
+            app_tools: Vec::new(),
+            approval: None,
+            hooks: Hooks::default(),
+            runner,
+            clock: Arc::new(now),
+            lock_wait: Duration::ZERO,
+            log: None,
+        }
+    }
+}
+
+/// The time of the machine, as Unix milliseconds.
+fn now() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
