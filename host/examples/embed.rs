@@ -86,7 +86,7 @@ async fn app() -> Result<(), Box<dyn Error>> {
             Change::Process { revision, process } => writeln!(std::io::stdout(), "{revision} {}", process.status)?,
             Change::Assistant(one) => writeln!(std::io::stdout(), "there is {}", one.id)?,
             Change::AssistantRemoved(id) => break writeln!(std::io::stdout(), "{id} is gone")?,
-            Change::Event { .. } | Change::Delta(_) => {}
+            Change::Event { .. } | Change::Delta(_) | Change::Missed(_) => {}
         }
     }
     host.close().await;

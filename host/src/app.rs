@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use assistant_protocol::ids::ProcessId;
+use assistant_protocol::ids::{ProcessId, ThreadId};
 use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 
@@ -51,6 +51,12 @@ impl fmt::Debug for AppTool {
 pub struct AppCall {
     /// Who calls: a session or a process.
     pub caller: Caller,
+    /// On whose behalf.
+    pub principal: String,
+    /// The assistant that calls; none is an MCP client.
+    pub assistant_id: Option<String>,
+    /// Its conversation.
+    pub thread: Option<ThreadId>,
     /// The arguments, as the model gave them: not checked against the schema.
     pub arguments: Map<String, Value>,
 }
@@ -60,6 +66,8 @@ pub struct AppCall {
 pub struct Approval {
     /// Who calls; none is an MCP client.
     pub process: Option<ProcessId>,
+    /// Its assistant.
+    pub assistant_id: Option<String>,
     /// The tool.
     pub tool: String,
     /// What it is called with.
@@ -80,7 +88,7 @@ pub enum Decision {
 
 /// Who approves calls: a window of the app, most likely.
 pub trait Approve: Send + Sync {
-    /// Decides about a call. The process waits meanwhile and holds no slot; its wall time goes on. The future is dropped
-    /// where the call is given up.
+    /// Decides about a call. The process waits meanwhile and holds no slot; its wall time goes on, and nobody waits
+    /// longer than that. The future is dropped where the call is given up.
     fn approve(&self, ask: Approval) -> BoxFuture<'_, Decision>;
 }

@@ -1,13 +1,15 @@
 //! What changes, for a user interface that keeps a copy: a snapshot with its revision, and all changes since.
 //!
-//! The revision is the place of an event in the host's log: it grows with every commit that is told, and survives a
-//! restart. Nothing is skipped, however slow a reader is; what was committed is told, and nothing else. Pieces of a
-//! model's answer are transient: they have no revision, and a slow reader misses some.
+//! The revision is the place of an event in the host's log: it never falls, and survives a restart. An event that changed
+//! a row is told behind that row, under the same revision. Nothing is skipped, however slow a reader is; what was
+//! committed is told, and nothing else. Pieces of a model's answer are transient: they have no revision, and a slow
+//! reader misses some.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use assistant_protocol::ids::ProcessId;
+use serde::{Serialize, Serializer};
 use tokio::sync::broadcast;
 
 use crate::events::{self, Event, Kind};
@@ -36,8 +38,9 @@ pub struct Snapshot {
     pub assistants: Arc<Registry>,
 }
 
-/// One change.
-#[derive(Debug, Clone)]
+/// One change. As JSON an object with one member, named as the variant: `{"process": {"revision": 7, "process": …}}`.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Change {
     /// A process is new, or another than before: its row as it is now.
     Process {
@@ -56,20 +59,28 @@ pub enum Change {
         event: Event,
     },
     /// There is a new assistant, or it is another than before.
+    #[serde(serialize_with = "plain")]
     Assistant(Arc<Definition>),
     /// An assistant is gone.
     AssistantRemoved(AssistantId),
     /// A piece of a model's answer. Transient: nothing keeps it.
     Delta(Delta),
+    /// So many pieces of answers came faster than they were read: a text that is pieced together lacks them. The answer
+    /// itself is recorded whole.
+    Missed(u64),
 }
 
 /// A piece of a model's answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Delta {
     /// For whom the model answers.
     pub process: ProcessId,
     /// The next piece of its text; empty where the answer begins anew after a failure.
     pub text: String,
+}
+
+fn plain<S: Serializer>(definition: &Arc<Definition>, to: S) -> Result<S::Ok, S::Error> {
+    definition.as_ref().serialize(to)
 }
 
 /// All changes since a snapshot, in order.
@@ -78,6 +89,8 @@ pub struct Changes {
     after: i64,
     known: Arc<Registry>,
     ready: VecDeque<Change>,
+    /// There may be events that are not read.
+    unread: bool,
     news: Waiter,
     registry: broadcast::Receiver<Arc<Registry>>,
     deltas: broadcast::Receiver<Delta>,
@@ -109,6 +122,7 @@ impl Host {
             after: since.revision,
             known: since.assistants.clone(),
             ready: VecDeque::new(),
+            unread: true,
             news: self.store().waiter(CHANGES),
             registry,
             deltas: self.deltas().subscribe(),
@@ -119,20 +133,27 @@ impl Host {
 }
 
 impl Changes {
-    /// Waits for the next change.
+    /// Waits for the next change. May be dropped and called again.
     ///
     /// # Errors
-    /// The store's; [`StoreError::Closed`] when the host is closed.
+    /// The store's; [`StoreError::Closed`] when the host is closed and all that ended with it is told.
     pub async fn next(&mut self) -> Result<Change, StoreError> {
         loop {
             if let Some(change) = self.ready.pop_front() {
                 return Ok(change);
             }
-            self.read().await?;
-            if !self.ready.is_empty() {
-                continue;
+            // Looked at first: what was committed before is read.
+            let closed = self.host.closed().clone();
+            let last = closed.is_cancelled();
+            if self.unread || last {
+                self.read().await?;
+                if !self.ready.is_empty() {
+                    continue;
+                }
             }
-            let closing = self.host.closing().clone();
+            if last {
+                return Err(StoreError::Closed);
+            }
             tokio::select! {
                 biased;
                 changed = self.registry.recv() => match changed {
@@ -140,19 +161,13 @@ impl Changes {
                     Err(broadcast::error::RecvError::Lagged(_)) => self.compare(self.host.registry()),
                     Err(broadcast::error::RecvError::Closed) => return Err(StoreError::Closed),
                 },
-                () = self.news.news() => {}
+                () = self.news.news() => self.unread = true,
                 delta = self.deltas.recv() => match delta {
                     Ok(delta) => self.ready.push_back(Change::Delta(delta)),
-                    Err(broadcast::error::RecvError::Lagged(missed)) => tracing::debug!(missed, "a reader is slow"),
+                    Err(broadcast::error::RecvError::Lagged(missed)) => self.ready.push_back(Change::Missed(missed)),
                     Err(broadcast::error::RecvError::Closed) => return Err(StoreError::Closed),
                 },
-                () = closing.cancelled() => {
-                    // What ends with the host is told too, as long as the store is open.
-                    self.read().await?;
-                    if self.ready.is_empty() {
-                        self.news.news().await;
-                    }
-                }
+                () = closed.cancelled() => {}
             }
         }
     }
@@ -161,21 +176,24 @@ impl Changes {
     async fn read(&mut self) -> Result<(), StoreError> {
         let after = self.after;
         let look = self.host.store().read(move |db| {
-            let mut changes = Vec::new();
-            for (process, event) in events::all(db, after, EVENTS)? {
-                changes.push(match event.kind {
-                    Kind::Status => {
-                        Change::Process { revision: event.seq, process: Box::new(process_table::get(db, process)?) }
-                    }
-                    _ => Change::Event { revision: event.seq, process, event },
-                });
+            let (mut changes, mut newest) = (Vec::new(), None);
+            let found = events::all(db, after, EVENTS)?;
+            let more = found.len() == EVENTS as usize;
+            for (process, event) in found {
+                let revision = event.seq;
+                newest = Some(revision);
+                if changes_the_row(event.kind) {
+                    let row = Box::new(process_table::get(db, process)?);
+                    changes.push(Change::Process { revision, process: row });
+                }
+                changes.push(Change::Event { revision, process, event });
             }
-            Ok::<_, StoreError>(changes)
+            Ok::<_, StoreError>((changes, newest, more))
         });
-        self.ready.extend(look.await?);
-        if let Some(Change::Process { revision, .. } | Change::Event { revision, .. }) = self.ready.back() {
-            self.after = *revision;
-        }
+        let (changes, newest, more) = look.await?;
+        self.ready.extend(changes);
+        self.after = newest.unwrap_or(self.after);
+        self.unread = more;
         Ok(())
     }
 
@@ -191,5 +209,13 @@ impl Changes {
         let gone = self.known.assistants().iter().filter(|known| now.get(&known.id).is_none());
         self.ready.extend(gone.map(|known| Change::AssistantRemoved(known.id.clone())));
         self.known = now;
+    }
+}
+
+/// Whether the row of a process is another one after such an event: status, counts, usage, result.
+fn changes_the_row(kind: Kind) -> bool {
+    match kind {
+        Kind::Status | Kind::ModelCall | Kind::ModelAnswer | Kind::ToolCall => true,
+        Kind::ModelRetry | Kind::ToolResult | Kind::Message | Kind::Progress | Kind::Stderr | Kind::Link => false,
     }
 }

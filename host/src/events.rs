@@ -5,6 +5,7 @@
 
 use assistant_protocol::ids::{MessageId, ProcessId};
 use rusqlite::Connection;
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::names::named;
@@ -42,7 +43,7 @@ named! {
 }
 
 /// One event.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Event {
     /// Its place in the log of the host.
     pub seq: i64,

@@ -88,6 +88,7 @@ struct Shared {
     launch_permits: Semaphore,
     runners: TaskTracker,
     closing: CancellationToken,
+    closed: CancellationToken,
     supervisor: TaskTracker,
     registry_changed: broadcast::Sender<Arc<Registry>>,
     deltas: broadcast::Sender<Delta>,
@@ -177,6 +178,7 @@ impl Host {
         if tokio::task::spawn_blocking(move || store.close()).await.is_err() {
             tracing::error!("closing the store panicked");
         }
+        self.0.closed.cancel();
     }
 
     /// A process, if there is one of this id.
@@ -330,6 +332,11 @@ impl Host {
         self.0.runners.spawn(task);
     }
 
+    /// Cancelled when the host is closed.
+    pub(crate) fn closed(&self) -> &CancellationToken {
+        &self.0.closed
+    }
+
     /// Cancelled when the host closes.
     pub(crate) fn closing(&self) -> &CancellationToken {
         &self.0.closing
@@ -352,6 +359,7 @@ fn open_files(options: Options) -> Result<Shared, OpenError> {
         launch_permits: Semaphore::new(LAUNCHES_MAX),
         runners: TaskTracker::new(),
         closing: CancellationToken::new(),
+        closed: CancellationToken::new(),
         supervisor: TaskTracker::new(),
         registry_changed: broadcast::Sender::new(REGISTRIES_MAX),
         deltas: broadcast::Sender::new(DELTAS_MAX),

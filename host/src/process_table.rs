@@ -5,6 +5,7 @@
 use assistant_protocol::ids::{ProcessId, SessionId, ThreadId};
 use assistant_protocol::types::Usage;
 use rusqlite::{Connection, Row, named_params};
+use serde::Serialize;
 
 use crate::limits::Limits;
 use crate::names::named;
@@ -119,7 +120,7 @@ impl Status {
 }
 
 /// A row of the process table.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Process {
     /// What it is known by.
     pub id: ProcessId,

@@ -58,6 +58,8 @@ pub struct Tool {
     pub input_schema: Value,
     /// The JSON schema of its result: an object.
     pub output_schema: Value,
+    /// Whoever approves calls is waited for.
+    asks_first: bool,
     run: Box<dyn Fn(Call) -> BoxFuture<'static, Result<Output, ToolError>> + Send + Sync>,
 }
 
@@ -162,6 +164,7 @@ where
         hints,
         output_schema: schema::output::<R>(),
         input_schema,
+        asks_first: false,
         run: Box::new(move |call| match arguments::read::<P>(&call.arguments, &known) {
             Ok(params) => run(call, params).boxed(),
             Err(error) => std::future::ready(Err(error)).boxed(),
@@ -209,7 +212,7 @@ pub(crate) async fn call(
 
 /// How long a call of a process may take. Waits of its own are bounded by its wall time only.
 pub(crate) fn time_limit(host: &Host, name: &str, limits: &Limits) -> std::time::Duration {
-    let may_wait = |tool: &Tool| tool.input_schema["properties"].get("wait_ms").is_some();
+    let may_wait = |tool: &Tool| tool.asks_first || tool.input_schema["properties"].get("wait_ms").is_some();
     let waits = host.tools().iter().any(|tool| tool.name == name && may_wait(tool));
     std::time::Duration::from_millis(if waits { limits.wall_ms } else { limits.tool_call_ms })
 }

@@ -27,6 +27,8 @@ pub(crate) fn in_words(kind: &str, data: &Value) -> Option<String> {
             let usage = &data["usage"];
             format!("answered ({} in, {} out)", tokens(&usage["input_tokens"]), tokens(&usage["output_tokens"]))
         }
+        "tool_call" if data["approved"] == true => format!("{} was approved", text("tool")),
+        "tool_call" if data["approved"] == false => format!("{} was denied: {}", text("tool"), text("reason")),
         "tool_call" => format!("calls {}", text("tool")),
         "tool_result" if data["is_error"] == true => format!("{} failed", text("tool")),
         "tool_result" => return None,
@@ -61,6 +63,8 @@ mod tests {
         check("status", json!({ "status": "cancelled", "cause": "requested", "error": null }), "cancelled (requested)");
         check("status", json!({ "cancel_requested": "requested" }), "is to be cancelled (requested)");
         check("model_answer", json!({ "usage": { "input_tokens": 5 } }), "answered (5 tokens in, ? out)");
+        check("tool_call", json!({ "tool": "x", "call_id": "1", "arguments": {} }), "calls x");
+        check("tool_call", json!({ "tool": "x", "approved": false, "reason": "no" }), "x was denied: no");
         check("progress", json!({ "text": "\u{1b}[2J" }), "\u{fffd}[2J");
         check("tool_result", json!({ "tool": "x", "is_error": false }), "");
     }

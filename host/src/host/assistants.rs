@@ -4,7 +4,7 @@ use assistant_protocol::ids::ProcessId;
 
 use super::{Host, OpenError};
 use crate::registry::{AssistantId, Definition, Source, mirror};
-use crate::store::StoreError;
+use crate::store::{StoreError, Tx};
 
 /// Why an assistant was not stored.
 #[derive(Debug, thiserror::Error)]
@@ -32,10 +32,11 @@ impl Host {
     /// # Errors
     /// [`NotStored::Exists`] where there is one of this id, in the database or in a file.
     pub async fn create_assistant(&self, definition: Definition) -> Result<(), NotStored> {
-        if self.registry().get(&definition.id).is_some() {
-            return Err(NotStored::Exists(definition.id));
-        }
-        self.put(definition).await
+        self.put(definition, |found, id| match found {
+            None => Ok(()),
+            Some(_) => Err(NotStored::Exists(id)),
+        })
+        .await
     }
 
     /// Stores an assistant in place of the one of its id. Running processes keep the definition that they started with.
@@ -43,8 +44,7 @@ impl Host {
     /// # Errors
     /// [`NotStored::Unknown`] and [`NotStored::OfAFile`].
     pub async fn update_assistant(&self, definition: Definition) -> Result<(), NotStored> {
-        self.own(&definition.id)?;
-        self.put(definition).await
+        self.put(definition, own).await
     }
 
     /// Removes an assistant. Its row stays, so that old processes can be read.
@@ -52,12 +52,13 @@ impl Host {
     /// # Errors
     /// [`NotStored::Unknown`] and [`NotStored::OfAFile`].
     pub async fn remove_assistant(&self, id: &AssistantId) -> Result<(), NotStored> {
-        self.own(id)?;
-        let removed = id.clone();
-        let gone = self.store().write(move |tx| Ok::<_, StoreError>(mirror::delete(tx.db, &removed, tx.now)?)).await?;
-        if !gone {
-            return Err(NotStored::Unknown(id.clone()));
-        }
+        let (host, id) = (self.clone(), id.clone());
+        let removed = self.store().write(move |tx| {
+            own(host.found(tx, &id)?, id.clone())?;
+            mirror::delete(tx.db, &id, tx.now).map_err(StoreError::from)?;
+            Ok::<_, NotStored>(())
+        });
+        removed.await?;
         self.reload().await?;
         Ok(())
     }
@@ -75,18 +76,37 @@ impl Host {
         look.await
     }
 
-    /// Whether an assistant is one of the database.
-    fn own(&self, id: &AssistantId) -> Result<(), NotStored> {
-        match self.registry().get(id) {
-            Some(known) if known.source == Source::Database => Ok(()),
-            Some(_) => Err(NotStored::OfAFile(id.clone())),
-            None => Err(NotStored::Unknown(id.clone())),
-        }
+    /// Where the assistant of this id comes from, if there is one: a file hides one of the database.
+    fn found(&self, tx: &Tx<'_>, id: &AssistantId) -> Result<Option<Source>, StoreError> {
+        let of_a_file = self.registry().get(id).map(|known| known.source).filter(|source| *source != Source::Database);
+        let stored = mirror::is_stored(tx.db, id)?.then_some(Source::Database);
+        Ok(of_a_file.or(stored))
     }
 
-    async fn put(&self, definition: Definition) -> Result<(), NotStored> {
-        self.store().write(move |tx| Ok::<_, StoreError>(mirror::put(tx.db, &definition, tx.now)?)).await?;
+    /// Stores a definition where `may` has nothing against it. Both are one job, so that of two who create the same one
+    /// only one does.
+    async fn put(
+        &self,
+        definition: Definition,
+        may: impl FnOnce(Option<Source>, AssistantId) -> Result<(), NotStored> + Send + 'static,
+    ) -> Result<(), NotStored> {
+        let host = self.clone();
+        let stored = self.store().write(move |tx| {
+            may(host.found(tx, &definition.id)?, definition.id.clone())?;
+            mirror::put(tx.db, &definition, tx.now).map_err(StoreError::from)?;
+            Ok::<_, NotStored>(())
+        });
+        stored.await?;
         self.reload().await?;
         Ok(())
+    }
+}
+
+/// What is changed and removed has to be one of the database.
+fn own(found: Option<Source>, id: AssistantId) -> Result<(), NotStored> {
+    match found {
+        Some(Source::Database) => Ok(()),
+        Some(Source::Project | Source::User | Source::Dir) => Err(NotStored::OfAFile(id)),
+        None => Err(NotStored::Unknown(id)),
     }
 }

@@ -102,6 +102,15 @@ pub fn delete(db: &Connection, id: &AssistantId, now_ms: i64) -> Result<bool> {
     Ok(db.prepare_cached(sql)?.execute(params![id.as_str(), now_ms])? > 0)
 }
 
+/// Whether the database keeps an assistant `id` of its own.
+///
+/// # Errors
+/// Those of SQLite.
+pub fn is_stored(db: &Connection, id: &AssistantId) -> Result<bool> {
+    let sql = "SELECT 1 FROM assistants WHERE id = ?1 AND source = 'database' AND deleted_at IS NULL";
+    db.prepare_cached(sql)?.exists([id.as_str()])
+}
+
 /// The definition in the row of `id`, deleted or not, whatever its source.
 ///
 /// # Errors

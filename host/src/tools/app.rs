@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use futures::FutureExt;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{Audience, Call, Output, Tool, ToolError, wait};
 use crate::app::{AppCall, AppTool, Approval, Decision, TOOL_NAME_CHARS_MAX};
@@ -12,6 +12,8 @@ use crate::caller::Caller;
 use crate::events::{self, Kind};
 use crate::host::OpenError;
 use crate::limits::Limits;
+use crate::process_table::{self, Process};
+use crate::store::StoreError;
 
 /// The table with the tools of an app.
 ///
@@ -52,17 +54,25 @@ fn row(tool: AppTool, limits: Limits) -> Tool {
         audience: if tool.for_clients { Audience::Everyone } else { Audience::Runners },
         hints: tool.hints,
         input_schema: tool.input_schema.clone(),
+        asks_first: tool.needs_approval,
         output_schema: json!({ "type": "object", "properties": {} }),
         run: Box::new(move |call| run(tool.clone(), limits, call).boxed()),
     }
 }
 
 async fn run(tool: AppTool, limits: Limits, call: Call) -> Result<Output, ToolError> {
+    let (principal, process) = who(&call).await?;
     if tool.needs_approval {
-        approved(&tool, &call).await?;
+        approved(&tool, &call, process.as_ref(), Duration::from_millis(limits.wall_ms)).await?;
     }
     let within = Duration::from_millis(limits.tool_call_ms);
-    let asked = AppCall { caller: call.caller, arguments: call.arguments };
+    let asked = AppCall {
+        caller: call.caller,
+        principal,
+        assistant_id: process.as_ref().map(|process| process.assistant_id.clone()),
+        thread: process.map(|process| process.thread),
+        arguments: call.arguments,
+    };
     let answered = tokio::time::timeout(within, (tool.run)(asked)).await;
     let value = answered.map_err(|_| ToolError::too_slow(within))??;
     if !value.is_object() {
@@ -76,8 +86,24 @@ async fn run(tool: AppTool, limits: Limits, call: Call) -> Result<Output, ToolEr
     Ok(Output { value, recorded: false })
 }
 
-/// Asks the app whether a call may be made.
-async fn approved(tool: &AppTool, call: &Call) -> Result<(), ToolError> {
+/// The principal who calls, and the process that does.
+async fn who(call: &Call) -> Result<(String, Option<Process>), ToolError> {
+    let caller = call.caller;
+    let look = call.host.store().read(move |db| {
+        let process = caller.process().map(|id| process_table::get(db, id)).transpose()?;
+        let session = match (&process, caller) {
+            (Some(process), _) => Some(process.session),
+            (None, Caller::Session(session)) => Some(session),
+            (None, Caller::Process(_)) => None,
+        };
+        let row = session.map(|session| process_table::session(db, session)).transpose()?.flatten();
+        Ok::<_, StoreError>((row.map(|row| row.principal).unwrap_or_default(), process))
+    });
+    Ok(look.await?)
+}
+
+/// Asks the app whether a call may be made; waits for `within` at most.
+async fn approved(tool: &AppTool, call: &Call, process: Option<&Process>, within: Duration) -> Result<(), ToolError> {
     let denied = |why: &str| {
         let message = format!("the call of {} is not approved: {why}", tool.name);
         ToolError::new("not_permitted", message, "Go on without it, and say so.")
@@ -85,28 +111,27 @@ async fn approved(tool: &AppTool, call: &Call) -> Result<(), ToolError> {
     let Some(approval) = call.host.approval().cloned() else {
         return Err(denied("it needs approval, and this host has nobody who approves"));
     };
-    let process = call.caller.process();
-    let ask = Approval { process, tool: tool.name.clone(), arguments: call.arguments.clone() };
-    let decision = wait::while_waiting(call, approval.approve(ask)).await?;
-    if let Caller::Process(process) = call.caller {
-        let told = match &decision {
-            Decision::Allow => json!({ "text": format!("{} was approved", tool.name) }),
-            Decision::Deny { reason } => json!({ "text": format!("{} was denied: {reason}", tool.name) }),
-        };
-        record(call, process, told).await?;
+    let ask = Approval {
+        process: process.map(|process| process.id),
+        assistant_id: process.map(|process| process.assistant_id.clone()),
+        tool: tool.name.clone(),
+        arguments: call.arguments.clone(),
+    };
+    let decision = wait::while_waiting(call, tokio::time::timeout(within, approval.approve(ask))).await?;
+    let decision = decision.unwrap_or_else(|_| Decision::Deny { reason: "nobody decided in time".to_owned() });
+    if let (Some(process), Some(recorder)) = (process.map(|process| process.id), &call.recorder) {
+        let mut told = json!({ "call_id": recorder.call_id, "tool": tool.name, "approved": true });
+        if let Decision::Deny { reason } = &decision {
+            told["approved"] = false.into();
+            told["reason"] = reason.as_str().into();
+        }
+        let recorded = call.host.store().write(move |tx| events::record(tx, process, Kind::ToolCall, &told));
+        recorded.await?;
     }
     match decision {
         Decision::Allow => Ok(()),
         Decision::Deny { reason } => Err(denied(&reason)),
     }
-}
-
-async fn record(call: &Call, process: assistant_protocol::ids::ProcessId, told: Value) -> Result<(), ToolError> {
-    let recorded = call.host.store().write(move |tx| {
-        tx.wake(process);
-        events::record(tx, process, Kind::Progress, &told)
-    });
-    Ok(recorded.await?)
 }
 
 #[cfg(test)]

@@ -7,8 +7,10 @@ use assistant_host::app::{AppTool, Approval, Approve, Decision};
 use assistant_host::changes::{Change, Changes, Delta};
 use assistant_host::host::{Host, NotStored, OpenError, Options};
 use assistant_host::launcher::RunnerCommand;
+use assistant_host::limits::Limits;
 use assistant_host::model::ScriptedModel;
 use assistant_host::registry::{Definition, Source, read_markdown};
+use assistant_host::store::StoreError;
 use assistant_host::tools::{Hints, ToolError};
 use conformance::bed::{Client, SOON, assistant, script};
 use futures::FutureExt;
@@ -24,6 +26,7 @@ impl Approve for Only {
     fn approve(&self, ask: Approval) -> BoxFuture<'_, Decision> {
         async move {
             assert!(ask.process.is_some() && ask.tool == "app__paint");
+            assert_eq!(ask.assistant_id.as_deref(), Some("painter"));
             match ask.arguments["colour"].as_str() {
                 Some("never") => std::future::pending().await,
                 Some(colour) if colour == self.0 => Decision::Allow,
@@ -45,6 +48,7 @@ fn paint(name: &str, needs_approval: bool) -> AppTool {
         needs_approval,
         run: Arc::new(|call| {
             async move {
+                assert_eq!((call.principal.as_str(), call.assistant_id.is_some()), ("local", call.thread.is_some()));
                 match call.arguments["colour"].as_str() {
                     Some("panic") => panic!("the app's fault"),
                     Some("error") => Err(ToolError::new("no_paint", "the paint is out", "Buy some.")),
@@ -59,11 +63,22 @@ fn paint(name: &str, needs_approval: bool) -> AppTool {
 
 /// A host whose one assistant `painter` has these tools and makes these steps.
 async fn open(dir: &TempDir, tools: &str, steps: Value, approval: Option<Arc<dyn Approve>>) -> Client {
+    open_within(dir, tools, steps, approval, Limits::default()).await
+}
+
+async fn open_within(
+    dir: &TempDir,
+    tools: &str,
+    steps: Value,
+    approval: Option<Arc<dyn Approve>>,
+    limits: Limits,
+) -> Client {
     let mut options = Options::new(dir.path().join("state"), RunnerCommand::new(RUNNER));
     let model = ScriptedModel::from_value(script(&[("painter", steps)])).expect("a script");
     options.models.insert("scripted", Arc::new(model));
     options.app_tools = vec![paint("app__paint", true), paint("app__look", false), paint("builtin_room__open", false)];
     options.approval = approval;
+    options.limits = limits;
     let host = Host::open(options).await.expect("a host");
     host.create_assistant(definition("painter", tools)).await.expect("stored");
     Client::of(&host).await
@@ -79,19 +94,23 @@ fn calls(tool: &str, colour: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tools_of_the_app_are_called_and_approved() {
-    let last = json!({ "text": "{{result.painted}}|{{result.message}}" });
     let check = async |tool: &str, colour: &str, approval: Option<Arc<dyn Approve>>, want: &str| {
         let dir = tempfile::tempdir().expect("a folder");
         let text = if want.contains(' ') { "{{result.message}}" } else { "{{result.painted}}" };
+        let approves = approval.is_some();
         let client = open(&dir, tool, json!([calls(tool, colour), { "text": text }]), approval).await;
         let spawned = client.spawn("painter", "go").await;
         assert_eq!(spawned["unavailable_tools"], json!([]));
         client.end(&spawned).await;
         let mail = client.mail(&spawned).await;
         assert!(mail[0].contains(want), "{tool} {colour}: {mail:?}");
+        let log = client.call("read_log", json!({ "process_id": spawned["process_id"], "kinds": ["tool_call"] })).await;
+        let decided =
+            log["events"].as_array().expect("events").iter().find_map(|one| one["data"]["approved"].as_bool());
+        let wanted = (approves && tool == "app__paint").then_some(colour == "blue");
+        assert_eq!(decided, wanted, "what was decided is in the log: {log}");
         client.host.close().await;
     };
-    drop(last);
     let blue: Option<Arc<dyn Approve>> = Some(Arc::new(Only("blue")));
     check("app__paint", "blue", blue.clone(), "blue").await;
     check("app__paint", "red", blue.clone(), "is not approved: only blue").await;
@@ -111,6 +130,34 @@ async fn a_call_that_waits_for_approval_holds_no_slot_and_ends_with_its_process(
     client.until(&spawned, "waiting").await;
     client.call("cancel_assistant", json!({ "process_id": spawned["process_id"] })).await;
     assert_eq!(client.end(&spawned).await["status"], "cancelled");
+    client.host.close().await;
+}
+
+/// Someone who is longer at it than a tool may take.
+struct Slow;
+
+impl Approve for Slow {
+    fn approve(&self, _: Approval) -> BoxFuture<'_, Decision> {
+        tokio::time::sleep(Duration::from_millis(2_500)).map(|()| Decision::Allow).boxed()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wait_for_approval_lasts_as_long_as_the_process_may() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let steps = json!([calls("app__paint", "blue"), { "text": "{{result.painted}}" }]);
+    let limits = Limits { tool_call_ms: 2_000, ..Limits::default() };
+    let client = open_within(&dir, "app__paint", steps, Some(Arc::new(Slow)), limits).await;
+    let spawned = client.spawn("painter", "go").await;
+    client.end(&spawned).await;
+    assert!(client.mail(&spawned).await[0].starts_with("blue"), "{:?}", client.mail(&spawned).await);
+    client.host.close().await;
+    let limits = Limits { wall_ms: 1_000, ..limits };
+    let dir = tempfile::tempdir().expect("a folder");
+    let steps = json!([calls("app__paint", "never")]);
+    let client = open_within(&dir, "app__paint", steps, Some(Arc::new(Only("blue"))), limits).await;
+    let spawned = client.spawn("painter", "go").await;
+    assert_eq!(client.end(&spawned).await["reason"], "timed_out");
     client.host.close().await;
 }
 
@@ -156,18 +203,25 @@ async fn changes_bring_a_snapshot_up_to_date() {
     let spawned = client.spawn("painter", "after").await;
     client.end(&spawned).await;
     let (mut statuses, mut texts, mut kinds, mut revision) = (Vec::new(), String::new(), Vec::new(), snapshot.revision);
+    let mut counts = (0, 0, None);
     loop {
         match next(&mut changes).await {
             Change::Process { revision: at, process } => {
                 assert!(at > revision, "revisions grow");
+                let told =
+                    serde_json::to_value(Change::Process { revision: at, process: process.clone() }).expect("JSON");
+                assert_eq!(told["process"]["process"]["id"], spawned["process_id"], "what a window gets");
+                counts = (process.turns, process.tool_calls, process.result.clone());
                 revision = at;
                 assert_eq!(process.query, "after", "what was before is in the snapshot");
                 statuses.push(process.status.name());
             }
             Change::Event { revision: at, event, .. } => {
-                assert!(at > revision);
+                assert!(at >= revision, "the row of an event stands before it");
                 revision = at;
-                kinds.push(event.kind.name());
+                if event.kind.name() != "status" {
+                    kinds.push(event.kind.name());
+                }
                 // The last word of a process.
                 if event.kind.name() == "message" {
                     break;
@@ -175,6 +229,7 @@ async fn changes_bring_a_snapshot_up_to_date() {
             }
             Change::Delta(Delta { text, .. }) => texts.push_str(&text),
             Change::Assistant(_) | Change::AssistantRemoved(_) => panic!("no assistant has changed"),
+            Change::Missed(_) => panic!("so few pieces wait for the slowest reader"),
         }
     }
     assert_eq!(
@@ -184,7 +239,38 @@ async fn changes_bring_a_snapshot_up_to_date() {
     assert!(texts.is_empty() || texts == "blue", "{texts}");
     let caught_up = client.host.snapshot().await.expect("read");
     assert_eq!(caught_up.revision, revision);
+    let row = &caught_up.processes[0];
+    assert_eq!(counts, (row.turns, row.tool_calls, row.result.clone()), "the last row that was told is the row");
     client.host.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_ends_with_the_host_is_told_before_the_stream_ends() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let client = open(&dir, "", json!([{ "hang": true }]), None).await;
+    let mut changes = client.host.changes(&client.host.snapshot().await.expect("read"));
+    let spawned = client.spawn("painter", "go").await;
+    client.asked(&spawned).await;
+    let host = client.host.clone();
+    let closing = tokio::spawn(async move { host.close().await });
+    let mut last = loop {
+        match tokio::time::timeout(SOON, changes.next()).await.expect("it ends") {
+            Ok(Change::Process { process, .. }) if process.status.is_end() => break process,
+            Ok(_) => {}
+            Err(error) => panic!("the end was not told: {error}"),
+        }
+    };
+    assert_eq!(last.status.name(), "cancelled");
+    closing.await.expect("closed");
+    let error = loop {
+        match tokio::time::timeout(SOON, changes.next()).await.expect("it ends") {
+            Ok(Change::Process { process, .. }) => last = process,
+            Ok(_) => {}
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, StoreError::Closed), "{error}");
+    assert_eq!(last.cause.map(|cause| cause.name()), Some("session_ended"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -196,6 +282,12 @@ async fn assistants_of_the_app_are_made_changed_and_removed() {
     let knitter = |does: &str| Definition { description: format!("knits {does}"), ..definition("knitter", "") };
     host.create_assistant(knitter("socks")).await.expect("stored");
     assert!(matches!(host.create_assistant(knitter("hats")).await, Err(NotStored::Exists(_))));
+    let twice =
+        tokio::join!(host.create_assistant(definition("twin", "")), host.create_assistant(definition("twin", "")));
+    assert!(
+        matches!(twice, (Ok(()), Err(NotStored::Exists(_))) | (Err(NotStored::Exists(_)), Ok(()))),
+        "only one of them is stored: {twice:?}"
+    );
     let found = async |text: &str| {
         let found = client.call("search_assistant", json!({ "query": text })).await;
         found["items"].as_array().expect("a list").iter().map(|one| one["id"].clone()).collect::<Vec<_>>()
