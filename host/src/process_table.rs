@@ -12,6 +12,7 @@ use crate::names::named;
 use crate::store::{StoreError, Tx};
 
 mod end;
+mod keys;
 mod progress;
 mod session;
 mod slots;
@@ -22,6 +23,7 @@ pub use end::{
     End, Settled, UNTIL_THEN, cancel, cancel_marked, end, end_the_living, final_words, keep, recover, resume_unsettled,
     settle,
 };
+pub use keys::{Keyed, keep_keyed, keyed};
 pub use progress::{add_usage, count_tool_call, count_turn, exited, wait_begins, wait_ends};
 pub use session::{
     NotOpened, SessionRow, end_left_session, end_session, leave_session, may_act, open_session, open_session_as,

@@ -28,6 +28,7 @@ pub mod grants;
 mod list;
 mod log;
 mod messages;
+mod once;
 mod processes;
 mod questions;
 pub(crate) mod record;

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use assistant_protocol::types::{RecvMessageParams, RecvMessageResult, SendMessageParams, SendMessageResult};
+use serde_json::json;
 use uuid::Uuid;
 
+use super::once::Once;
 use super::{Audience, Call, Hints, Output, Tool, ToolError, record, row, wait};
 use crate::caller::Caller;
 use crate::message_box::{self, Received, Wanted};
 use crate::process_table;
+use crate::store::Tx;
 
 pub(super) fn rows() -> Vec<Tool> {
     let send = Hints { read_only: false, destructive: false, idempotent: false, open_world: false };
@@ -20,8 +23,19 @@ pub(super) fn rows() -> Vec<Tool> {
 
 async fn send_message(call: Call, params: SendMessageParams) -> Result<Output, ToolError> {
     let (caller, limits) = (call.caller, *call.host.limits());
-    let sent = call.host.store().write(move |tx| message_box::send(tx, caller, &params, &limits)).await?;
-    Output::new(&sent)
+    let asked = json!([params.thread_id, params.message, params.to_assistant_id, params.to_process_id]);
+    let once = Once::new(&call, "send_message", params.idempotency_key.as_deref(), &asked)?;
+    let job = move |tx: &mut Tx<'_>| {
+        if let Some(first) = once.as_ref().map(|once| once.first_answer(tx.db)).transpose()?.flatten() {
+            return Ok(Output { value: first, recorded: false });
+        }
+        let output = Output::new(&message_box::send(tx, caller, &params, &limits)?)?;
+        if let Some(once) = &once {
+            once.keep(tx, &output.value)?;
+        }
+        Ok::<_, ToolError>(output)
+    };
+    call.host.store().write(job).await
 }
 
 async fn recv_message(call: Call, params: RecvMessageParams) -> Result<Output, ToolError> {

@@ -7,14 +7,17 @@ use assistant_protocol::ids::{ProcessId, ThreadId};
 use assistant_protocol::types::Mail;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::grants::{self, Unavailable};
+use super::once::Once;
 use super::{Audience, Call, Hints, Output, Tool, ToolError, record, row, wait};
 use crate::caller::Caller;
 use crate::message_box;
 use crate::process_table::{self, Capacity, Cause, NewProcess, Reason, Status};
 use crate::registry::sha256_hex;
+use crate::store::Tx;
 
 /// The longest query and the longest context, bytes.
 const TASK_BYTES_MAX: usize = 1024 * 1024;
@@ -61,6 +64,26 @@ struct Spawn {
     model: Option<String>,
     /// Wait up to this many milliseconds for the result. Default 0, with sync the most that a call may wait.
     wait_ms: Option<u64>,
+    /// A word of yours for this call: made again with it, it starts nothing more and gets the first answer.
+    idempotency_key: Option<String>,
+}
+
+impl Spawn {
+    /// What is asked for, however long the call waits for it.
+    fn asked(&self) -> Value {
+        let search = self.search.as_ref().map(|search| json!([search.text, search.min_score]));
+        json!([
+            self.assistant_id,
+            search,
+            self.query,
+            self.context,
+            self.working_dir,
+            self.name,
+            self.model,
+            self.detached,
+            self.resume_process_id,
+        ])
+    }
 }
 
 /// How long a spawn waits.
@@ -156,6 +179,12 @@ struct Ended {
 }
 
 async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError> {
+    let once = Once::new(&call, "spawn_assistant", params.idempotency_key.as_deref(), &params.asked())?;
+    if let Some(once) = once.clone()
+        && let Some(first) = call.host.store().read(move |db| once.first_answer(db)).await?
+    {
+        return wait_for(&call, first, &params).await;
+    }
     let resumed = resume::look(&call, &params).await?;
     check_texts(&params, resumed.is_some())?;
     let (definition, matched) = match &resumed {
@@ -180,8 +209,8 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
     let mut limits = *host.limits();
     limits.turns = definition.max_turns.map_or(limits.turns, |turns| turns.min(limits.turns));
     limits.wall_ms = definition.timeout_ms.map_or(limits.wall_ms, |wall| wall.min(limits.wall_ms));
-    let json = |error: serde_json::Error| ToolError::internal(&error);
-    let definition_json = serde_json::to_string(&*definition).map_err(json)?;
+    let json_error = |error: serde_json::Error| ToolError::internal(&error);
+    let definition_json = serde_json::to_string(&*definition).map_err(json_error)?;
     let new = NewProcess {
         id: ProcessId::mint(),
         thread: ThreadId::mint(),
@@ -192,7 +221,7 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
         context: params.context.clone().or_else(|| resumed.as_ref().and_then(|resumed| resumed.context.clone())),
         working_dir: working_dir.map(|dir| dir.display().to_string()),
         tools: granted.tools,
-        unavailable_tools: serde_json::to_string(&granted.unavailable).map_err(json)?,
+        unavailable_tools: serde_json::to_string(&granted.unavailable).map_err(json_error)?,
         model_requested: wish.first().cloned(),
         model: choice.name.clone(),
         label: params.name.clone(),
@@ -200,23 +229,33 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
         resumed_from: params.resume_process_id,
         limits,
     };
-    let (caller, row) = (call.caller, new.clone());
-    let spawned = host.store().write(move |tx| process_table::spawn(tx, caller, &row)).await?;
-    let told = Spawned {
-        process_id: new.id,
-        thread_id: new.thread,
-        assistant_id: new.assistant_id,
-        status: spawned.status,
-        matched,
-        model: ModelTold { requested: new.model_requested, used: choice.name, why: choice.why },
-        unavailable_tools: granted.unavailable,
-        capacity: spawned.capacity,
-        result: None,
-        wait_clamped_to_ms: params.wait_ms.and_then(|wait_ms| wait::bound(&call, wait_ms).clamped_to_ms),
+    let (caller, process) = (call.caller, new.id);
+    let job = move |tx: &mut Tx<'_>| {
+        if let Some(first) = once.as_ref().map(|once| once.first_answer(tx.db)).transpose()?.flatten() {
+            return Ok(first);
+        }
+        let spawned = process_table::spawn(tx, caller, &new)?;
+        let told = Spawned {
+            process_id: new.id,
+            thread_id: new.thread,
+            assistant_id: new.assistant_id,
+            status: spawned.status,
+            matched,
+            model: ModelTold { requested: new.model_requested, used: choice.name, why: choice.why },
+            unavailable_tools: granted.unavailable,
+            capacity: spawned.capacity,
+            result: None,
+            wait_clamped_to_ms: None,
+        };
+        let told = Output::new(&told)?.value;
+        if let Some(once) = once {
+            once.keep(tx, &told)?;
+        }
+        Ok::<_, ToolError>(told)
     };
-    let wait_ms = params.wait_ms.unwrap_or(if params.run_mode == RunMode::Sync { u64::MAX } else { 0 });
-    let unheard = CancelUnheard::new(&call, told.process_id, params.run_mode);
-    let output = wait_for(&call, told, wait_ms).await;
+    let told = host.store().write(job).await?;
+    let unheard = CancelUnheard::new(&call, process, &params);
+    let output = wait_for(&call, told, &params).await;
     unheard.heard();
     output
 }
@@ -225,9 +264,10 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
 struct CancelUnheard(Option<(crate::host::Host, ProcessId)>);
 
 impl CancelUnheard {
-    fn new(call: &Call, process: ProcessId, run_mode: RunMode) -> Self {
-        let waits = run_mode == RunMode::Sync && call.caller.process().is_none();
-        Self(waits.then(|| (call.host.clone(), process)))
+    fn new(call: &Call, process: ProcessId, params: &Spawn) -> Self {
+        // Who has a key learns the id by calling again.
+        let waits = params.run_mode == RunMode::Sync && params.idempotency_key.is_none();
+        Self((waits && call.caller.process().is_none()).then(|| (call.host.clone(), process)))
     }
 
     fn heard(mut self) {
@@ -239,7 +279,7 @@ impl Drop for CancelUnheard {
     fn drop(&mut self) {
         let Some((host, process)) = self.0.take() else { return };
         tokio::spawn(async move {
-            let cancel = move |tx: &mut crate::store::Tx<'_>| process_table::cancel(tx, process, Cause::Requested);
+            let cancel = move |tx: &mut Tx<'_>| process_table::cancel(tx, process, Cause::Requested);
             if let Err(error) = host.store().write(cancel).await {
                 tracing::warn!(%error, %process, "a process that nobody waits for was not cancelled");
             }
@@ -269,19 +309,24 @@ fn check_texts(params: &Spawn, resumes: bool) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Waits for the end, where that is wanted, and hands it over in the commit that records the answer.
-async fn wait_for(call: &Call, told: Spawned, wait_ms: u64) -> Result<Output, ToolError> {
-    if wait_ms == 0 {
-        return Output::new(&told);
+/// Waits for the end of what was spawned, where that is wanted, and hands it over in the commit that records the answer.
+async fn wait_for(call: &Call, mut told: Value, params: &Spawn) -> Result<Output, ToolError> {
+    let wait_ms = params.wait_ms.unwrap_or(if params.run_mode == RunMode::Sync { u64::MAX } else { 0 });
+    let bound = wait::bound(call, wait_ms);
+    if let (Some(_), Some(clamped)) = (params.wait_ms, bound.clamped_to_ms) {
+        told["wait_clamped_to_ms"] = json!(clamped);
     }
-    let told = Arc::new(told);
-    let process = told.process_id;
+    if wait_ms == 0 {
+        return Ok(Output { value: told, recorded: false });
+    }
+    let process = ProcessId::deserialize(&told["process_id"]).map_err(|error| ToolError::internal(&error))?;
     let on: [Uuid; 2] = [process.into(), call.caller.into()];
+    let told = Arc::new(told);
     let look = || async {
         let row = call.host.store().read(move |db| process_table::get(db, process)).await?;
-        if row.status.is_end() { hand_over(call, &told).await.map(Some) } else { Ok::<_, ToolError>(None) }
+        if row.status.is_end() { hand_over(call, process, &told).await.map(Some) } else { Ok::<_, ToolError>(None) }
     };
-    if let Some(output) = wait::until(call, &on, wait::bound(call, wait_ms).wait, look).await? {
+    if let Some(output) = wait::until(call, &on, bound.wait, look).await? {
         return Ok(output);
     }
     let limits = *call.host.limits();
@@ -289,19 +334,19 @@ async fn wait_for(call: &Call, told: Spawned, wait_ms: u64) -> Result<Output, To
         Ok::<_, ToolError>((process_table::get(db, process)?.status, process_table::capacity(db, process, &limits)?))
     });
     let (status, capacity) = now.await?;
-    let mut output = Output::new(&*told)?;
-    output.value["status"] = serde_json::json!(status);
-    output.value["capacity"] = serde_json::json!(capacity);
+    let mut output = Output { value: Arc::unwrap_or_clone(told), recorded: false };
+    output.value["status"] = json!(status);
+    output.value["capacity"] = json!(capacity);
     Ok(output)
 }
 
-async fn hand_over(call: &Call, told: &Arc<Spawned>) -> Result<Output, ToolError> {
+async fn hand_over(call: &Call, process: ProcessId, told: &Arc<Value>) -> Result<Output, ToolError> {
     let (told, recorder, limits) = (told.clone(), call.recorder.clone(), *call.host.limits());
     let chars = limits.answer_chars as usize;
     call.host
         .store()
         .write(move |tx| {
-            let row = process_table::get(tx.db, told.process_id)?;
+            let row = process_table::get(tx.db, process)?;
             let (mail, all) = message_box::take_from(tx, &row, chars)?;
             let before = mail.into_iter().filter(|one| one.kind != message_box::Kind::Final);
             let result = Ended {
@@ -311,10 +356,10 @@ async fn hand_over(call: &Call, told: &Arc<Spawned>) -> Result<Output, ToolError
                 messages: before.map(|one| one.mail).collect(),
                 more: !all,
             };
-            let mut output = Output::new(&*told)?;
-            output.value["status"] = serde_json::json!(row.status);
-            output.value["result"] = serde_json::json!(result);
-            output.value["capacity"] = serde_json::json!(process_table::capacity(tx.db, row.id, &limits)?);
+            let mut output = Output { value: Value::clone(&told), recorded: false };
+            output.value["status"] = json!(row.status);
+            output.value["result"] = json!(result);
+            output.value["capacity"] = json!(process_table::capacity(tx.db, row.id, &limits)?);
             if let Some(recorder) = recorder {
                 recorder.finish(tx, &record::as_result(output.value.clone(), false))?;
                 output.recorded = true;
@@ -322,4 +367,19 @@ async fn hand_over(call: &Call, told: &Arc<Spawned>) -> Result<Output, ToolError
             Ok::<_, ToolError>(output)
         })
         .await
+}
+
+/// Checks arguments of `spawn_assistant` without looking at anything else.
+///
+/// # Errors
+/// What the tool itself would say of them.
+pub(crate) fn check(arguments: &Map<String, Value>) -> Result<(), ToolError> {
+    let params: Spawn = super::arguments::read(arguments, &super::schema::input::<Spawn>())?;
+    match (&params.assistant_id, &params.search, params.resume_process_id) {
+        (None, None, None) => Err(ToolError::bad_argument(
+            "neither assistant_id, search nor resume_process_id is given",
+            "Name an assistant, or search for one.",
+        )),
+        _ => check_texts(&params, params.resume_process_id.is_some()),
+    }
 }
