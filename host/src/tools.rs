@@ -40,6 +40,8 @@ mod wait;
 pub(crate) use app::with_those_of;
 pub use errors::ToolError;
 pub(crate) use record::Recorder;
+#[cfg(feature = "cli")]
+pub(crate) use spawn::check as check_spawn;
 pub use texts::instructions;
 pub(crate) use wait::Waits;
 

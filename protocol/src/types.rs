@@ -394,7 +394,7 @@ pub struct SendMessageParams {
     /// The same by process, where several participants share an assistant id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_process_id: Option<ProcessId>,
-    /// A word of yours for this call: made again with it, it sends nothing more and gets the first answer.
+    /// Your word for this call: repeated with it, nothing more is sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }

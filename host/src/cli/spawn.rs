@@ -1,5 +1,6 @@
 //! `spawn` and `resume`: processes that live on when the command has ended.
 
+use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, IsTerminal};
 use std::path::{Path, PathBuf};
 
@@ -12,11 +13,16 @@ use super::processes::{Listing, resolve, short};
 use super::report::milliseconds;
 use super::run::not_spawned;
 use super::{FAILED, Failure, Places, USAGE, now_ms, say, talk};
+use crate::tools;
 
 /// Tasks of one file.
 const TASKS_MAX: usize = 10_000;
 /// Processes among which those to be resumed are looked for, the newest first.
 const RESUMED_MAX: usize = 10_000;
+/// How long one call waits for room; the host may make it less.
+const WAIT_MS: u64 = 20_000;
+/// Processes that one wait for an end names.
+const NAMED_MAX: usize = 100;
 
 #[derive(Args)]
 pub(super) struct SpawnArgs {
@@ -41,6 +47,9 @@ pub(super) struct SpawnArgs {
     /// Many tasks: a JSON object a line, with the arguments of spawn_assistant; `-` reads them from stdin
     #[arg(long, value_name = "TASKS.jsonl", conflicts_with_all = ["query", "assistant", "model", "context", "name", "working_dir"])]
     file: Option<PathBuf>,
+    /// Wait until all have ended, and tell each end
+    #[arg(long)]
+    wait: bool,
     /// Print a line of JSON for each
     #[arg(long)]
     json: bool,
@@ -71,7 +80,11 @@ pub(super) async fn spawn(places: &Places, args: &SpawnArgs) -> Result<u8, Failu
         None => vec![task(args)?],
     };
     let client = Client::connect(places, "spawn").await?;
-    spawn_all(&client, tasks, args.json).await
+    let (spawned, code) = spawn_all(&client, tasks, args.json).await?;
+    if !args.wait || spawned.is_empty() {
+        return Ok(code);
+    }
+    Ok(code.max(super::wait::until_ended(&client, &spawned, args.json).await?))
 }
 
 fn task(args: &SpawnArgs) -> Result<Map<String, Value>, Failure> {
@@ -103,14 +116,14 @@ fn tasks(file: &Path) -> Result<Vec<Map<String, Value>>, Failure> {
             continue;
         }
         match serde_json::from_str(&line) {
-            Ok(Value::Object(task)) if has_assistant(&task) => tasks.push(task),
-            Ok(Value::Object(_)) => {
-                bad.push(format!("line {number}: neither assistant_id, search nor resume_process_id"))
-            }
+            Ok(Value::Object(task)) => match tools::check_spawn(&task) {
+                Ok(()) => tasks.push(task),
+                Err(error) => bad.push(format!("line {number}: {}", error.message)),
+            },
             Ok(_) => bad.push(format!("line {number}: no JSON object")),
             Err(error) => bad.push(format!("line {number}: {error}")),
         }
-        if tasks.len() > TASKS_MAX {
+        if tasks.len() + bad.len() > TASKS_MAX {
             return Err(Failure::new(USAGE, format!("{} has more than {TASKS_MAX} tasks", file.display())));
         }
     }
@@ -121,14 +134,13 @@ fn tasks(file: &Path) -> Result<Vec<Map<String, Value>>, Failure> {
     Err(Failure::new(USAGE, format!("nothing was spawned; {}:\n{why}", file.display())))
 }
 
-fn has_assistant(task: &Map<String, Value>) -> bool {
-    ["assistant_id", "assistantId", "search", "resume_process_id", "resumeProcessId"]
-        .iter()
-        .any(|name| task.get(*name).is_some_and(|value| !value.is_null()))
-}
-
-/// Spawns each, detached unless it says otherwise; a bar on a terminal where there are many.
-async fn spawn_all(client: &Client, tasks: Vec<Map<String, Value>>, as_json: bool) -> Result<u8, Failure> {
+/// Spawns each, detached unless it says otherwise; a bar on a terminal where there are many. Where the host takes no more
+/// for now, the rest is spawned as others start and end. Gives the ids of what was spawned, and the exit code.
+async fn spawn_all(
+    client: &Client,
+    tasks: Vec<Map<String, Value>>,
+    as_json: bool,
+) -> Result<(Vec<String>, u8), Failure> {
     let many = tasks.len() > 1;
     let shown = many && std::io::stderr().is_terminal();
     let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
@@ -137,10 +149,22 @@ async fn spawn_all(client: &Client, tasks: Vec<Map<String, Value>>, as_json: boo
         bar.set_style(style);
     }
     let mut refusals: Vec<(usize, Refused)> = Vec::new();
+    let (mut ids, mut earlier) = (Vec::new(), VecDeque::new());
     for (mut task, number) in tasks.into_iter().zip(1..) {
         task.entry("detached").or_insert(json!(true));
-        match client.try_call("spawn_assistant", Value::Object(task)).await? {
-            Ok(spawned) => bar.suspend(|| tell(&spawned, as_json)),
+        let mut answer = client.try_call("spawn_assistant", Value::Object(task.clone())).await?;
+        while let Err(refused) = &answer
+            && makes_room(client, &refused.code, &mut earlier).await?
+        {
+            answer = client.try_call("spawn_assistant", Value::Object(task.clone())).await?;
+        }
+        match answer {
+            Ok(spawned) => {
+                bar.suspend(|| tell(&spawned, as_json));
+                let id = spawned["process_id"].as_str().unwrap_or_default().to_owned();
+                earlier.push_back(id.clone());
+                ids.push(id);
+            }
             Err(refused) => {
                 if as_json {
                     let error = json!({ "code": refused.code, "message": refused.message });
@@ -153,14 +177,48 @@ async fn spawn_all(client: &Client, tasks: Vec<Map<String, Value>>, as_json: boo
     }
     bar.finish_and_clear();
     match refusals.as_slice() {
-        [] => Ok(0),
+        [] => Ok((ids, 0)),
         [(_, refused)] if !many => Err(not_spawned(refused)),
         several => {
             for (number, refused) in several {
                 talk(&format!("task {number}: {}", refused.message));
             }
-            Ok(FAILED)
+            Ok((ids, FAILED))
         }
+    }
+}
+
+/// Waits for a place among those that `spawned` holds, where that is what a spawn lacks; false where it lacks another
+/// thing. A place in the queue is free when the oldest has started, one among the living when one has ended.
+async fn makes_room(client: &Client, code: &str, spawned: &mut VecDeque<String>) -> Result<bool, Failure> {
+    match code {
+        "limit_queue_per_session" => {
+            let Some(oldest) = spawned.front() else { return Ok(false) };
+            let asked = json!({ "process_id": oldest, "include_summary": false, "wait_ms": WAIT_MS });
+            if client.call("poll_assistant", asked).await?["process"]["status"] != "queued" {
+                spawned.pop_front();
+            }
+            Ok(true)
+        }
+        "limit_living_per_session" if !spawned.is_empty() => {
+            let named: Vec<&String> = spawned.iter().take(NAMED_MAX).collect();
+            let mut asked = json!({ "process_ids": named, "wait_ms": WAIT_MS });
+            loop {
+                let answer = client.call("wait_assistant", asked.clone()).await?;
+                let left = answer["still_running"].as_array().cloned().unwrap_or_default();
+                let before = spawned.len();
+                let mut place = 0;
+                spawned.retain(|id| {
+                    place += 1;
+                    place > NAMED_MAX || left.iter().any(|one| one == id.as_str())
+                });
+                if spawned.len() < before {
+                    return Ok(true);
+                }
+                asked["cursor"] = answer["next_cursor"].clone();
+            }
+        }
+        _ => Ok(false),
     }
 }
 

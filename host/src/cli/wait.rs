@@ -58,13 +58,24 @@ pub(super) async fn wait(places: &Places, args: &WaitArgs) -> Result<u8, Failure
     };
     if let Ok(told) = outcome {
         told?;
-        let all_finished = ended.iter().all(|(_, kind)| kind == "finished");
-        return Ok(if all_finished { 0 } else { FAILED });
+        return Ok(code(&ended));
     }
     let left = waited_for.iter().filter(|id| ended.iter().all(|(other, _)| other != *id));
     let left: Vec<&str> = left.map(|id| short(id)).collect();
     talk(&format!("still at work after {} s: {}", args.timeout.unwrap_or(0), left.join(", ")));
     Ok(TIMED_OUT)
+}
+
+/// Waits until all of these have ended, and tells each end as it comes.
+pub(super) async fn until_ended(client: &Client, processes: &[String], json: bool) -> Result<u8, Failure> {
+    let args = WaitArgs { ids: Vec::new(), any: false, all: true, timeout: None, json };
+    let mut ended = Vec::new();
+    tell(client, processes, &args, &mut ended).await?;
+    Ok(code(&ended))
+}
+
+fn code(ended: &[(String, String)]) -> u8 {
+    if ended.iter().all(|(_, kind)| kind == "finished") { 0 } else { FAILED }
 }
 
 async fn waited_for(client: &Client, args: &WaitArgs) -> Result<Vec<String>, Failure> {

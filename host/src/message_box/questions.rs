@@ -327,14 +327,37 @@ pub fn reply(
 /// The store's.
 pub fn ends_waits(db: &Connection, caller: Caller, on: &[uuid::Uuid], now: i64) -> Result<bool, StoreError> {
     match caller {
-        Caller::Process(process) => Ok(db
-            .prepare_cached(
-                "SELECT 1 FROM assistant_messages WHERE to_process_id = ?1 AND delivered_at IS NULL AND kind = 'question'",
-            )?
-            .exists([process.to_string()])?),
+        Caller::Process(process) => {
+            let me = process.to_string();
+            let queued = db
+                .prepare_cached(
+                    "SELECT 1 FROM assistant_messages
+                     WHERE to_process_id = ?1 AND delivered_at IS NULL AND kind = 'question'",
+                )?
+                .exists([&me])?;
+            Ok(queued || unseen(db, &me)?)
+        }
         Caller::Session(session) => {
             let waiting = pending(db, Caller::Session(session), None, now)?;
             Ok(waiting.iter().any(|asked| !asked.delivered && on.contains(&asked.process.into())))
         }
     }
+}
+
+/// Whether a call of a process has handed a question to it since its last model call: calls beside that one end too, or
+/// the model, which all of them keep waiting, could never answer. What a model call took in stands in the conversation
+/// under its own id.
+fn unseen(db: &Connection, me: &str) -> Result<bool, StoreError> {
+    let found = db
+        .prepare_cached(
+            "SELECT 1 FROM assistant_processes p
+               JOIN questions q ON q.process_id = p.process_id AND q.state = 'PENDING' AND q.to_process_id = ?1
+               JOIN assistant_messages m ON m.id = q.message_id
+             WHERE p.parent_process_id = ?1
+               AND m.delivered_at >= (SELECT at FROM events WHERE process_id = ?1 AND kind = 'model_call'
+                                      ORDER BY seq DESC LIMIT 1)
+               AND NOT EXISTS (SELECT 1 FROM conversations c WHERE c.process_id = ?1 AND c.message_id = m.id)",
+        )?
+        .exists([me])?;
+    Ok(found)
 }

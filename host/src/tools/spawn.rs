@@ -7,7 +7,7 @@ use assistant_protocol::ids::{ProcessId, ThreadId};
 use assistant_protocol::types::Mail;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::grants::{self, Unavailable};
@@ -64,7 +64,7 @@ struct Spawn {
     model: Option<String>,
     /// Wait up to this many milliseconds for the result. Default 0, with sync the most that a call may wait.
     wait_ms: Option<u64>,
-    /// A word of yours for this call: made again with it, it starts nothing more and gets the first answer.
+    /// Your word for this call: repeated with it, nothing more is started.
     idempotency_key: Option<String>,
 }
 
@@ -373,7 +373,8 @@ async fn hand_over(call: &Call, process: ProcessId, told: &Arc<Value>) -> Result
 ///
 /// # Errors
 /// What the tool itself would say of them.
-pub(crate) fn check(arguments: &Map<String, Value>) -> Result<(), ToolError> {
+#[cfg(feature = "cli")]
+pub(crate) fn check(arguments: &serde_json::Map<String, Value>) -> Result<(), ToolError> {
     let params: Spawn = super::arguments::read(arguments, &super::schema::input::<Spawn>())?;
     match (&params.assistant_id, &params.search, params.resume_process_id) {
         (None, None, None) => Err(ToolError::bad_argument(

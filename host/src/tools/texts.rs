@@ -60,9 +60,8 @@ const DESCRIPTIONS: &[(&str, &str)] = &[
     (
         "poll_assistant",
         "Tells the state of one process: status, times, usage, and how many messages wait for you; no contents. Use it \
-         for a glance or to show progress; with `wait_ms` it returns as soon as something changes, which costs fewer \
-         turns than polling often. `done` is true when the process has ended: then recv_message gives the result, and \
-         `reason` says why a failed one failed. Status is queued, starting, running, waiting (for a child or a \
+         for a glance or to show progress; with `wait_ms` it returns as soon as something changes. `done` is \
+         true when the process has ended: then recv_message gives the result, and `reason` says why a failed one failed. Status is queued, starting, running, waiting (for a child or a \
          message), finished, failed or cancelled.",
     ),
     (
@@ -76,9 +75,8 @@ const DESCRIPTIONS: &[(&str, &str)] = &[
     (
         "list_process",
         "Lists your processes as trees, the newest first: status, times, usage and cost of each, and in `usage_tree` of \
-         it with all that it spawned. Use it when you have lost an id, or to tell the user what is at work; to \
-         follow one, poll_assistant is shorter. `level` 0 is what you spawned \
-         yourself. Filter by `status`, or see one tree with `process_id`; ask for `next_page` until it is absent.",
+         it with all that it spawned. Use it when you have lost an id, or to tell the user what is at work. `level` 0 is what you \
+         spawned yourself. Filter by `status`, or see one tree with `process_id`; ask for `next_page` until it is absent.",
     ),
     (
         "read_log",
@@ -89,9 +87,8 @@ const DESCRIPTIONS: &[(&str, &str)] = &[
     (
         "get_pending_questions",
         "Lists the questions of your assistants that wait for your answer, oldest first; all, or those of one process. Use \
-         it when poll_assistant or wait_assistant shows that there is one. The assistant waits meanwhile: \
-         answer with reply_assistant if you know, ask the user if it is theirs to decide. A question expires at \
-         `answer_by_at`.",
+         it when poll_assistant or wait_assistant shows that there is one: answer with reply_assistant if you \
+         know, ask the user if it is theirs to decide. A question expires at `answer_by_at`.",
     ),
     (
         "reply_assistant",
@@ -116,7 +113,7 @@ const DESCRIPTIONS: &[(&str, &str)] = &[
         "Ends a process and all that it spawned. Use it when the result is no longer needed or the task was wrong; to \
          correct the course of a running one use send_message, and slowness is no reason. It has a few seconds to hand \
          in what it has, then it is killed; partial output stays readable with recv_message. Returns the ids that were \
-         ended; an ended process stays as it is.",
+         ended.",
     ),
     (
         "send_message",

@@ -1,5 +1,6 @@
 //! The tests that need more than one crate: real processes, a real store, real clients.
 
+mod again;
 mod asking;
 mod bad_input;
 mod commands;

@@ -21,11 +21,17 @@ fn many_are_spawned_from_a_file_or_none() {
     let doors = Doors::new(HOST, "");
     let file = doors.dir.path().join("tasks.jsonl");
     let path = file.to_str().expect("a path");
-    std::fs::write(&file, "{\"assistant_id\": \"quick\", \"query\": \"a\"}\nnonsense\n\n[]\n{\"query\": \"b\"}\n")
+    std::fs::write(&file, "{\"assistant_id\": \"quick\", \"query\": \"a\"}\nnonsense\n\n[]\n{\"query\": \"b\"}\n{\"assistant_id\": \"quick\", \"task\": \"c\"}\n")
         .expect("a file");
     let (code, stdout, stderr) = doors.run(&["spawn", "--file", path]);
     assert_eq!((code, stdout.as_str()), (Some(2), ""));
-    for words in ["nothing was spawned", "line 2:", "line 4: no JSON object", "line 5: neither assistant_id"] {
+    for words in [
+        "nothing was spawned",
+        "line 2:",
+        "line 4: no JSON object",
+        "line 5: neither assistant_id",
+        "line 6: there is no argument `task`",
+    ] {
         assert!(stderr.contains(words), "no `{words}` in {stderr}");
     }
     let tasks: Vec<String> =
@@ -47,6 +53,25 @@ fn many_are_spawned_from_a_file_or_none() {
         code == Some(1) && stdout.lines().count() == 1 && stderr.contains("task 1: no assistant has the id"),
         "{stderr}"
     );
+}
+
+#[test]
+fn more_are_spawned_than_the_host_takes_at_once() {
+    let file_of = |doors: &Doors, tasks: usize| {
+        let file = doors.dir.path().join("tasks.jsonl");
+        let task = |number: usize| json!({ "assistant_id": "quick", "query": format!("task {number}") }).to_string();
+        std::fs::write(&file, (0..tasks).map(task).collect::<Vec<_>>().join("\n")).expect("a file");
+        file.display().to_string()
+    };
+    for limits in ["queue_per_session = 2", "living_per_session = 3"] {
+        let doors = Doors::new(HOST, &format!("[limits]\nrunning_per_session = 1\n{limits}"));
+        let told = json_of(&doors, &["spawn", "--json", "--wait", "--file", &file_of(&doors, 20)]);
+        let spawned: Vec<String> = told.iter().filter(|line| line["thread_id"].is_string()).map(id).collect();
+        let mut ended: Vec<String> = told.iter().filter(|line| line["kind"] == "finished").map(id).collect();
+        assert_eq!((spawned.len(), ended.len(), told.len()), (20, 20, 40), "{limits}: {told:?}");
+        ended.sort_by_key(|one| spawned.iter().position(|other| other == one));
+        assert_eq!(ended, spawned, "{limits}: each ends, and is told once");
+    }
 }
 
 #[test]

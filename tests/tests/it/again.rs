@@ -1,0 +1,139 @@
+//! Calls that are made again with an idempotency key, and calls that wait beside each other.
+
+use conformance::bed::{Bed, Client, SOON, assistant, script};
+use serde_json::{Value, json};
+
+use crate::RUNNER;
+
+const TOOLS: &str = "spawn_assistant, wait_assistant, reply_assistant, ask_parent, send_message, recv_message";
+
+fn call(tool: &str, arguments: Value) -> Value {
+    json!({ "tool_name": tool, "arguments": arguments })
+}
+
+fn bed(assistants: &[(&str, Value)]) -> Bed {
+    let files: Vec<(String, String)> =
+        assistants.iter().map(|(name, _)| (format!("{name}.md"), assistant(name, TOOLS))).collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    Bed::new(RUNNER, &files, &script(assistants))
+}
+
+/// How many processes a client has, and those below them.
+async fn count(client: &Client) -> u64 {
+    client.call("list_process", json!({})).await["total_items"].as_u64().expect("a number")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_spawn_with_a_key_is_done_once() {
+    let bed = bed(&[("one", json!([{ "text": "the result" }]))]);
+    let client = bed.open().await;
+    let asked = json!({ "assistant_id": "one", "query": "go", "idempotency_key": "k" });
+    let with = |name: &str, value: Value| {
+        let mut asked = asked.clone();
+        asked[name] = value;
+        asked
+    };
+    let both =
+        tokio::join!(client.call("spawn_assistant", asked.clone()), client.call("spawn_assistant", asked.clone()));
+    assert_eq!(both.0, both.1, "two at once are one");
+    let process = both.0["process_id"].clone();
+    let waited = client.call("spawn_assistant", with("run_mode", json!("sync"))).await;
+    assert_eq!((&waited["process_id"], &waited["result"]["content"]), (&process, &json!("the result")));
+    assert_eq!(client.call("spawn_assistant", with("assistantId", json!(null))).await, both.0);
+    for (name, value) in [("query", json!("another")), ("detached", json!(true)), ("model", json!("scripted"))] {
+        let refused = client.try_call("spawn_assistant", with(name, value)).await.expect_err("another call");
+        assert!(
+            refused["message"].as_str().is_some_and(|text| text.contains("was used for another call")),
+            "{refused}"
+        );
+    }
+    for key in ["".to_owned(), "k".repeat(201)] {
+        assert_eq!(client.refused("spawn_assistant", with("idempotency_key", json!(key))).await, "bad_argument");
+    }
+    // A refused call has used up nothing.
+    let nobody = json!({ "assistant_id": "nobody", "query": "go", "idempotency_key": "n" });
+    assert_eq!(client.refused("spawn_assistant", nobody).await, "unknown_assistant");
+    assert_ne!(client.call("spawn_assistant", with("idempotency_key", json!("n"))).await["process_id"], process);
+    assert_eq!(count(&client).await, 2);
+    // A key belongs to the principal: it outlives the session and the host, and others have their own.
+    let again = Client::of(&client.host).await;
+    assert_eq!(again.call("spawn_assistant", asked.clone()).await["process_id"], process);
+    let guest = client.host.open_session("guest", "main").await.expect("a session");
+    let guest = Client { host: client.host.clone(), session: guest };
+    assert_ne!(guest.call("spawn_assistant", asked.clone()).await["process_id"], process);
+    client.host.close().await;
+    drop((client, again, guest));
+    let client = bed.open().await;
+    assert_eq!(client.call("spawn_assistant", asked.clone()).await["process_id"], process);
+    client.host.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_with_a_key_is_sent_once() {
+    let bed = bed(&[("one", json!([{ "hang": true }]))]);
+    let client = bed.open().await;
+    let spawned = client.spawn("one", "go").await;
+    let sent = |text: &str| json!({ "thread_id": spawned["thread_id"], "message": text, "idempotency_key": "k" });
+    let first = client.call("send_message", sent("hello")).await;
+    assert_eq!(client.call("send_message", sent("hello")).await, first);
+    assert_eq!(client.refused("send_message", sent("good bye")).await, "bad_argument");
+    let read = client.call("recv_message", json!({ "thread_id": spawned["thread_id"] })).await;
+    let contents: Vec<&Value> =
+        read["messages"].as_array().expect("a list").iter().map(|message| &message["content"]).collect();
+    assert_eq!(contents, ["hello"]);
+    client.call("cancel_assistant", json!({ "process_id": spawned["process_id"] })).await;
+    client.host.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resumed_process_has_the_keys_of_the_one_before() {
+    let spawn = || call("spawn_assistant", json!({ "assistant_id": "child", "query": "help", "idempotency_key": "k" }));
+    let wait = json!({ "thread_id": "{{id_after.thread_id}}", "wait_ms": 600_000, "unread_only": true });
+    let parent = json!([
+        { "tool_calls": [spawn()] },
+        { "tool_calls": [call("recv_message", wait)] },
+        { "tool_calls": [spawn()] },
+        { "text": "{{spawn_assistant.process_id}}" },
+    ]);
+    let bed = bed(&[("parent", parent), ("child", json!([{ "hang": true }]))]);
+    let client = bed.open().await;
+    let spawned = client.spawn("parent", "go").await;
+    client.until(&spawned, "waiting").await;
+    let listed = client.call("list_process", json!({ "process_id": spawned["process_id"] })).await;
+    let child = &listed["items"][1]["process_id"];
+    client.call("cancel_assistant", json!({ "process_id": spawned["process_id"] })).await;
+    client.end(&spawned).await;
+    let resumed =
+        client.call("spawn_assistant", json!({ "resume_process_id": spawned["process_id"], "run_mode": "sync" })).await;
+    assert_eq!((&resumed["status"], &resumed["result"]["content"]), (&json!("finished"), child), "{resumed}");
+    assert_eq!(count(&client).await, 3);
+    client.host.close().await;
+}
+
+/// Two calls wait beside each other, and one of them hands a question over: the model can answer it only when the other
+/// one returns too.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_ends_all_waits_of_a_turn() {
+    let recv =
+        |thread: &str| call("recv_message", json!({ "thread_id": thread, "wait_ms": 600_000, "unread_only": true }));
+    let child = json!("{{spawn_assistant.process_id}}");
+    let parent = json!([
+        { "tool_calls": [call("spawn_assistant", json!({ "assistant_id": "child", "query": "help" }))] },
+        // The question comes while the model thinks: the first call finds it, the second one has to hear of it.
+        { "delay_ms": 1_500, "tool_calls": [recv("{{spawn_assistant.thread_id}}"), recv("{{id_after.thread_id}}")] },
+        { "tool_calls": [call("reply_assistant", json!({ "process_id": child, "answer": "seven" }))] },
+        { "tool_calls": [call("wait_assistant", json!({ "process_ids": [child], "mode": "all", "wait_ms": 600_000 }))] },
+        { "text": "{{wait_assistant.events.last.content}}" },
+    ]);
+    let child = json!([
+        { "delay_ms": 300, "tool_calls": [call("ask_parent", json!({ "question": "how many?" }))] },
+        { "text": "it is {{ask_parent.answer}}" },
+    ]);
+    let bed = bed(&[("parent", parent), ("child", child)]);
+    let client = bed.open().await;
+    let spawned = client.spawn("parent", "go").await;
+    let seen = tokio::time::timeout(SOON, client.end(&spawned)).await.expect("nobody waits for the other");
+    assert_eq!(seen["status"], "finished", "{seen}");
+    assert_eq!(client.mail(&spawned).await, ["it is seven"]);
+    client.host.close().await;
+}
