@@ -32,6 +32,7 @@ mod reload;
 mod sessions;
 
 pub use assistants::NotStored;
+#[cfg(feature = "socket")]
 pub(crate) use lock::make_private;
 pub use options::Options;
 pub use sessions::Ending;

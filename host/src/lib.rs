@@ -10,28 +10,58 @@
 //! * [`host`]: what is shared, opened once, closed once; [`limits`]: what is allowed;
 //! * doors: [`mcp`] (rmcp over the tool table), `door` (the same on a local socket, feature `socket`), `session` (one
 //!   running runner and what it asks);
-//! * [`tools`]: the table, and who may call what; [`caller`]: who asks;
+//! * [`tools`]: the table, and who may call what; [`caller`]: who asks; [`app`]: tools and approval of an app;
 //! * memory: [`registry`] and [`search`] (assistants), [`process_table`], [`message_box`], [`conversation`],
-//!   [`events`], all over [`store`] (SQLite, one writer);
-//! * outside: `supervisor`, [`launcher`], [`model`];
+//!   [`events`] and [`changes`], all over [`store`] (SQLite, one writer);
+//! * outside: `supervisor`, [`launcher`], [`model`], [`hooks`];
 //! * people: [`config`], `cli` (feature `cli`), [`text`].
 //!
-//! An app embeds it so:
+//! # A desktop app holds the host
 //!
 //! ```no_run
-//! # async fn embed(model: std::sync::Arc<dyn assistant_host::model::Model>) -> Result<(), Box<dyn std::error::Error>> {
-//! use assistant_host::host::{Host, Options};
-//! use assistant_host::launcher::RunnerCommand;
+//! use std::sync::Arc;
 //!
+//! use assistant_host::app::{AppTool, Approve};
+//! use assistant_host::changes::Change;
+//! use assistant_host::host::{Ending, Host, Options};
+//! use assistant_host::launcher::RunnerCommand;
+//! use assistant_host::model::Model;
+//! use assistant_host::registry::Definition;
+//!
+//! # async fn embed(model: Arc<dyn Model>, paint: AppTool, window: Arc<dyn Approve>, painter: Definition)
+//! # -> Result<(), Box<dyn std::error::Error>> {
 //! let mut options = Options::new("state".into(), RunnerCommand::new("assistant-runner"));
-//! options.models.insert("ours", model);
+//! options.models.insert("ours", model); // the app's own model
+//! options.app_tools.push(paint); // `app__paint`, for assistants that are granted it
+//! options.approval = Some(window); // asked before calls that need it
 //! let host = Host::open(options).await?;
-//! let client = host.connect_in_process("the app's user").await?;
+//!
+//! // A user interface keeps a copy: what there is, and all changes since.
+//! let snapshot = host.snapshot().await?;
+//! let mut changes = host.changes(&snapshot);
+//! tokio::spawn(async move {
+//!     while let Ok(change) = changes.next().await {
+//!         match change {
+//!             Change::Process { process, .. } => println!("{} is {}", process.id, process.status),
+//!             Change::Delta(piece) => print!("{}", piece.text),
+//!             Change::Event { .. } | Change::Assistant(_) | Change::AssistantRemoved(_) => {}
+//!         }
+//!     }
+//! });
+//!
+//! host.create_assistant(painter).await?;
+//! let session = host.open_session("the app's user", "main").await?;
+//! let client = host.connect_session(session).await?; // an MCP client without a process and without JSON
 //! println!("{} tools", client.list_all_tools().await?.len());
-//! host.close().await;
+//!
+//! host.end_session(session, Ending::Now).await?; // or AfterGrace, and `open_session_as` comes back to it
+//! host.close().await; // ends every session, process and runner
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! `examples/embed.rs` is a whole app of less than a hundred lines; `examples/sidecar.rs` is for apps that cannot link
+//! this library, because they link another SQLite.
 
 pub mod app;
 pub mod caller;

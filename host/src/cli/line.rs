@@ -87,23 +87,37 @@ pub(super) fn too_long(bytes_max: u64) -> Vec<u8> {
     message("null", "error", &json!({ "code": -32600, "message": why }))
 }
 
+/// Why a host has not shaken hands.
+#[derive(Debug)]
+pub(super) enum NotShaken {
+    /// It went, or was silent: another one may.
+    Gone(String),
+    /// It does not want to.
+    Refused(String),
+}
+
 /// Shakes hands with a host as the client did with an earlier one.
-pub(super) fn shake(stream: &Stream, asked: &[u8]) -> Result<(), String> {
-    let words = |error: std::io::Error| format!("the host did not shake hands: {error}");
-    let mut request: Value = serde_json::from_slice(asked).map_err(|error| error.to_string())?;
+pub(super) fn shake(stream: &Stream, asked: &[u8]) -> Result<(), NotShaken> {
+    let gone = |error: std::io::Error| NotShaken::Gone(format!("the host did not shake hands: {error}"));
+    let mut request: Value =
+        serde_json::from_slice(asked).map_err(|error| NotShaken::Refused(format!("no handshake: {error}")))?;
     request["id"] = json!(SHAKE_ID);
     let mut out = stream;
-    out.write_all(format!("{request}\n").as_bytes()).map_err(words)?;
-    stream.set_recv_timeout(Some(SHAKE_WITHIN)).map_err(words)?;
+    out.write_all(format!("{request}\n").as_bytes()).map_err(gone)?;
+    stream.set_recv_timeout(Some(SHAKE_WITHIN)).map_err(gone)?;
     let mut line = Vec::new();
     // Nothing else comes before the client has spoken again.
-    BufReader::new(stream).read_until(b'\n', &mut line).map_err(words)?;
-    stream.set_recv_timeout(None).map_err(words)?;
-    let answer: Value = serde_json::from_slice(&line).map_err(|error| format!("no handshake: {error}"))?;
-    if answer["id"] != SHAKE_ID || answer.get("result").is_none() {
-        return Err(format!("the host refused the handshake: {answer}"));
+    BufReader::new(stream).read_until(b'\n', &mut line).map_err(gone)?;
+    stream.set_recv_timeout(None).map_err(gone)?;
+    if line.last() != Some(&b'\n') {
+        return Err(NotShaken::Gone("the host went before it had shaken hands".to_owned()));
     }
-    out.write_all(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n").map_err(words)
+    let answer: Value =
+        serde_json::from_slice(&line).map_err(|error| NotShaken::Refused(format!("no handshake: {error}")))?;
+    if answer["id"] != SHAKE_ID || answer.get("result").is_none() {
+        return Err(NotShaken::Refused(format!("the host refused the handshake: {answer}")));
+    }
+    out.write_all(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n").map_err(gone)
 }
 
 #[cfg(test)]

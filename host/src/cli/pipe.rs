@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use interprocess::local_socket::Stream;
 
-use super::line::{self, Peek};
+use super::line::{self, NotShaken, Peek};
 use super::place::Place;
 use super::start;
 use super::{FAILED, Failure, Places, talk};
@@ -21,6 +21,8 @@ use crate::door::hello::{Hello, Want};
 const LINE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Requests longer than this are not asked again when the host goes, bytes.
 const AGAIN_BYTES_MAX: usize = 64 * 1024;
+/// Hosts that are tried one after the other, each of which went before it had shaken hands.
+const HOSTS_TRIED_MAX: usize = 20;
 /// How long a client that has closed its end is still answered.
 const LAST_ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 
@@ -227,9 +229,7 @@ impl Pipe {
 
     /// Reaches a host, shakes hands as the client did, and asks again what is not answered.
     fn relink(&self) {
-        let reached = start::connect(&self.place, &self.hello)
-            .map_err(|failure| failure.message)
-            .and_then(|stream| self.shake(&stream).map(|()| stream));
+        let reached = self.reach();
         let mut state = self.lock();
         state.wanted = false;
         let stream = match reached {
@@ -260,8 +260,22 @@ impl Pipe {
         self.changed.notify_all();
     }
 
+    /// A host that has shaken hands. One that goes meanwhile is followed by another, a few times.
+    fn reach(&self) -> Result<Stream, String> {
+        let mut why = String::new();
+        for _ in 0..HOSTS_TRIED_MAX {
+            let stream = start::connect(&self.place, &self.hello).map_err(|failure| failure.message)?;
+            match self.shake(&stream) {
+                Ok(()) => return Ok(stream),
+                Err(NotShaken::Gone(error)) => why = error,
+                Err(NotShaken::Refused(error)) => return Err(error),
+            }
+        }
+        Err(why)
+    }
+
     /// Repeats the client's handshake, whose answer the client has already.
-    fn shake(&self, stream: &Stream) -> Result<(), String> {
+    fn shake(&self, stream: &Stream) -> Result<(), NotShaken> {
         let state = self.lock();
         let Some(asked) = state.handshake.clone().filter(|_| state.shaken) else { return Ok(()) };
         drop(state);
