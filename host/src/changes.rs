@@ -1,7 +1,8 @@
 //! What changes, for a user interface that keeps a copy: a snapshot with its revision, and all changes since.
 //!
-//! The revision is the place of an event in the host's log: it never falls, and survives a restart. An event that changed
-//! a row is told behind that row, under the same revision. Nothing is skipped, however slow a reader is; what was
+//! The revision is the place of an event in the host's log: it never falls, and survives a restart. A row is told as it
+//! is when it is read, before the event that changed it and under the same revision; a reader that is behind gets it once
+//! for several events. Nothing is skipped, however slow a reader is; what was
 //! committed is told, and nothing else. Pieces of a model's answer are transient: they have no revision, and a slow
 //! reader misses some.
 
@@ -179,10 +180,13 @@ impl Changes {
             let (mut changes, mut newest) = (Vec::new(), None);
             let found = events::all(db, after, EVENTS)?;
             let more = found.len() == EVENTS as usize;
+            let of_rows = found.iter().filter(|(_, event)| changes_the_row(event.kind));
+            let last: HashMap<ProcessId, i64> = of_rows.map(|(process, event)| (*process, event.seq)).collect();
             for (process, event) in found {
                 let revision = event.seq;
                 newest = Some(revision);
-                if changes_the_row(event.kind) {
+                // The row is the one that there is now, so once is enough.
+                if last.get(&process) == Some(&revision) {
                     let row = Box::new(process_table::get(db, process)?);
                     changes.push(Change::Process { revision, process: row });
                 }
