@@ -44,7 +44,8 @@ pub(crate) async fn run(host: Host, mut after: i64) {
     }
     let running = Arc::new(Semaphore::new(RUNNING_MAX));
     let mut waiter = host.store().waiter(CHANGES);
-    loop {
+    let closing = host.closing().clone();
+    while !closing.is_cancelled() {
         let mut again = Duration::MAX;
         match due(&host, after).await {
             Ok(due) => {
@@ -52,7 +53,12 @@ pub(crate) async fn run(host: Host, mut after: i64) {
                 for (seq, told) in due {
                     after = seq;
                     if let Some((command, told)) = told {
-                        let Ok(permit) = running.clone().acquire_owned().await else { return };
+                        let permit = tokio::select! {
+                            biased;
+                            () = closing.cancelled() => return,
+                            permit = running.clone().acquire_owned() => permit,
+                        };
+                        let Ok(permit) = permit else { return };
                         start(&host, command, told, permit);
                     }
                 }
@@ -68,7 +74,7 @@ pub(crate) async fn run(host: Host, mut after: i64) {
         tokio::select! {
             () = waiter.news() => {}
             () = tokio::time::sleep(again) => {}
-            () = host.closing().cancelled() => return,
+            () = closing.cancelled() => {}
         }
     }
 }
@@ -76,15 +82,11 @@ pub(crate) async fn run(host: Host, mut after: i64) {
 fn start(host: &Host, command: Vec<String>, told: Value, permit: tokio::sync::OwnedSemaphorePermit) {
     let (dir, within) = (host.state_dir().to_owned(), Duration::from_millis(host.limits().hook_ms));
     let closing = host.closing().clone();
-    tokio::spawn(async move {
+    // The host closes when it is gone.
+    host.spawn_runner(async move {
         let input = told.to_string();
-        tokio::select! {
-            done = launcher::run_hook(&command, &dir, input.as_bytes(), within) => {
-                if let Err(error) = done {
-                    tracing::warn!(hook = command.first(), event = %told["event"], %error, "a hook failed");
-                }
-            }
-            () = closing.cancelled() => tracing::warn!(hook = command.first(), "a hook was cut by the end of the host"),
+        if let Err(error) = launcher::run_hook(&command, &dir, input.as_bytes(), within, &closing).await {
+            tracing::warn!(hook = command.first(), event = %told["event"], %error, "a hook failed");
         }
         drop(permit);
     });

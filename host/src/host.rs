@@ -328,7 +328,7 @@ impl Host {
         &self.0.launch_permits
     }
 
-    /// Runs a runner's task; [`Host::close`] waits for it.
+    /// Runs the task of a runner or a hook; [`Host::close`] waits for it.
     pub(crate) fn spawn_runner(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.0.runners.spawn(task);
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio_util::sync::CancellationToken;
 
 /// Variables that a runner gets from the host's environment. None of them can hold a key.
 const ENVIRONMENT: &[&str] = &["LANG", "LC_ALL", "TMPDIR", "TZ", "SystemRoot", "TEMP", "RUST_BACKTRACE"];
@@ -60,11 +61,17 @@ const HOOK_ENVIRONMENT: &[&str] =
 /// Bytes of what a hook writes to stderr that are kept.
 const HOOK_STDERR_BYTES_MAX: u64 = 4 * 1024;
 
-/// Runs a command with `input` on its stdin, for at most `within`; then its whole group is killed.
+/// Runs a command with `input` on its stdin, for at most `within` and until `closing`; then its whole group is killed.
 ///
 /// # Errors
 /// In words: it did not start, failed, or took too long.
-pub(crate) async fn run_hook(argv: &[String], dir: &Path, input: &[u8], within: Duration) -> Result<(), String> {
+pub(crate) async fn run_hook(
+    argv: &[String],
+    dir: &Path,
+    input: &[u8],
+    within: Duration,
+    closing: &CancellationToken,
+) -> Result<(), String> {
     let Some((program, args)) = argv.split_first() else { return Ok(()) };
     let mut command = Command::new(program);
     command.args(args).current_dir(dir).env_clear();
@@ -81,9 +88,10 @@ pub(crate) async fn run_hook(argv: &[String], dir: &Path, input: &[u8], within: 
         };
         let reading = async {
             let mut said = Vec::new();
-            if let Some(stderr) = stderr {
-                // What it said is for the log only.
-                drop(stderr.take(HOOK_STDERR_BYTES_MAX).read_to_end(&mut said).await);
+            if let Some(mut stderr) = stderr {
+                // What it said is for the log only; what is more than that is read all the same, lest it stop.
+                drop((&mut stderr).take(HOOK_STDERR_BYTES_MAX).read_to_end(&mut said).await);
+                drop(tokio::io::copy(&mut stderr, &mut tokio::io::sink()).await);
             }
             String::from_utf8_lossy(&said).trim().to_owned()
         };
@@ -94,13 +102,15 @@ pub(crate) async fn run_hook(argv: &[String], dir: &Path, input: &[u8], within: 
             Err(error) => Err(error.to_string()),
         }
     };
-    if let Ok(done) = tokio::time::timeout(within, working).await {
-        return done;
-    }
+    let why = tokio::select! {
+        done = working => return done,
+        () = tokio::time::sleep(within) => format!("limit hook_ms: it ran longer than {} ms", within.as_millis()),
+        () = closing.cancelled() => "the host closed before it was done".to_owned(),
+    };
     let killed = child.start_kill();
     let waited = child.wait().await;
     killed.and(waited.map(|_| ())).map_err(|error| format!("it cannot be killed: {error}"))?;
-    Err(format!("limit hook_ms: it ran longer than {} ms", within.as_millis()))
+    Err(why)
 }
 
 /// A command that is killed with its whole group when its child is dropped.

@@ -11,6 +11,8 @@ mod doors;
 #[cfg(target_os = "linux")]
 mod embedding;
 mod following;
+#[cfg(target_os = "linux")]
+mod hooks;
 mod interop;
 mod life;
 mod mail;
