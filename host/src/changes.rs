@@ -2,9 +2,8 @@
 //!
 //! The revision is the place of an event in the host's log: it never falls, and survives a restart. A row is told as it
 //! is when it is read, before the event that changed it and under the same revision; a reader that is behind gets it once
-//! for several events. Nothing is skipped, however slow a reader is; what was
-//! committed is told, and nothing else. Pieces of a model's answer are transient: they have no revision, and a slow
-//! reader misses some.
+//! for several events. Nothing is skipped, however slow a reader is; what was committed is told, and nothing else. Pieces
+//! of a model's answer are transient: they have no revision, and a slow reader misses some.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -43,7 +42,8 @@ pub struct Snapshot {
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// A process is new, or another than before: its row as it is now.
+    /// A process is new, or another than before: its row as it is now. The exit code of a runner that goes after the end
+    /// is not told.
     Process {
         /// The place in the host's log.
         revision: i64,

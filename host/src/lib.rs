@@ -44,7 +44,7 @@
 //!         match change {
 //!             Change::Process { process, .. } => println!("{} is {}", process.id, process.status),
 //!             Change::Delta(piece) => print!("{}", piece.text),
-//!             Change::Event { .. } | Change::Assistant(_) | Change::AssistantRemoved(_) => {}
+//!             Change::Event { .. } | Change::Assistant(_) | Change::AssistantRemoved(_) | Change::Missed(_) => {}
 //!         }
 //!     }
 //! });
@@ -60,8 +60,9 @@
 //! # }
 //! ```
 //!
-//! `examples/embed.rs` is a whole app of less than a hundred lines; `examples/sidecar.rs` is for apps that cannot link
-//! this library, because they link another SQLite.
+//! `examples/embed.rs` is a whole app of less than a hundred lines, `examples/tauri` one with a window (commands and
+//! events); `examples/sidecar.rs` is for apps that cannot link this library, because they link another SQLite (Cargo takes
+//! one package with `links = "sqlite3"`).
 
 pub mod app;
 pub mod caller;
