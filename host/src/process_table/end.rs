@@ -170,6 +170,21 @@ fn pass_on(tx: &mut Tx<'_>, child: &Process, session: SessionId) -> Result<(), S
     tx.db
         .prepare_cached("UPDATE questions SET to_process_id = NULL WHERE process_id = ?1 AND state = 'PENDING'")?
         .execute([&child_id])?;
+    let moved: Vec<(String, String, usize)> = {
+        let mut look = tx.db.prepare_cached(
+            "SELECT m.id, m.to_assistant_id, length(CAST(m.content AS BLOB)) FROM questions q
+             JOIN assistant_messages m ON m.id = q.message_id
+             WHERE q.process_id = ?1 AND q.state = 'PENDING' ORDER BY m.seq",
+        )?;
+        let rows = look.query_map([&child_id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        rows.collect::<Result<_, _>>()?
+    };
+    for (message, to, bytes) in moved {
+        let told = json!({
+            "message_id": message, "kind": Kind::Question, "from": child.assistant_id, "to": to, "bytes": bytes,
+        });
+        events::record(tx, child.id, events::Kind::Message, &told)?;
+    }
     tx.wake(session);
     Ok(())
 }

@@ -220,14 +220,17 @@ fn meant(tx: &Tx<'_>, caller: Caller, wanted: &Wanted) -> Result<Vec<ProcessId>,
 
 /// What has happened to these processes, as much as one answer holds, and the place up to which that is all.
 fn news(tx: &Tx<'_>, caller: Caller, wanted: &Wanted, named: &[ProcessId]) -> Result<(Vec<Event>, i64), ToolError> {
-    let (mut told, mut last) = (Vec::new(), wanted.after.unwrap_or(0));
+    let (mut told, mut last): (Vec<Event>, i64) = (Vec::new(), wanted.after.unwrap_or(0));
     let mut left = wanted.chars;
     loop {
         let page = events::news(tx.db, named, last, EVENTS_MAX)?;
         let is_last = page.len() < EVENTS_MAX as usize;
         for news in page {
             let seq = news.seq;
-            if let Some(event) = happened(tx, caller, wanted.after.is_none(), news)? {
+            // A question that came to another one with its process stands in the log twice.
+            let known =
+                |event: &Event| event.question.is_some() && told.iter().any(|one| one.question == event.question);
+            if let Some(event) = happened(tx, caller, wanted.after.is_none(), news)?.filter(|event| !known(event)) {
                 let size = event.content.chars().count() + 200;
                 if told.len() >= EVENTS_MAX as usize || (size > left && !told.is_empty()) {
                     return Ok((told, last));

@@ -1,4 +1,4 @@
-//! Calls that are made again with an idempotency key, and calls that wait beside each other.
+//! Calls that are made again with an idempotency key, calls that wait beside each other, and questions that change hands.
 
 use conformance::bed::{Bed, Client, SOON, assistant, script};
 use serde_json::{Value, json};
@@ -135,5 +135,59 @@ async fn a_question_ends_all_waits_of_a_turn() {
     let seen = tokio::time::timeout(SOON, client.end(&spawned)).await.expect("nobody waits for the other");
     assert_eq!(seen["status"], "finished", "{seen}");
     assert_eq!(client.mail(&spawned).await, ["it is seven"]);
+    client.host.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_of_a_detached_run_goes_to_the_session_with_it() {
+    let parent = json!([
+        { "tool_calls": [call("spawn_assistant", json!({ "assistant_id": "child", "query": "help", "detached": true }))] },
+        { "tool_calls": [call("recv_message", json!({ "thread_id": "{{spawn_assistant.thread_id}}", "wait_ms": 600_000 }))] },
+        { "text": "not my business: {{spawn_assistant.process_id}}" },
+    ]);
+    let child = json!([
+        { "tool_calls": [call("ask_parent", json!({ "question": "how many?" }))] },
+        { "text": "it is {{ask_parent.answer}}" },
+    ]);
+    let mut bed = bed(&[("parent", parent), ("child", child)]);
+    bed.limits.answer_wait_ms = 2_000;
+    let client = bed.open().await;
+    let before = client.call("wait_assistant", json!({})).await["next_cursor"].clone();
+    let spawned = client.spawn("parent", "go").await;
+    assert_eq!(client.end(&spawned).await["status"], "finished");
+    let waited = client.call("wait_assistant", json!({ "cursor": before })).await;
+    let mut told: Vec<(&str, &str)> = waited["events"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|event| (event["assistant_id"].as_str().expect("an id"), event["kind"].as_str().expect("a kind")))
+        .collect();
+    told.sort_unstable();
+    assert_eq!(told, [("child", "question"), ("parent", "finished")], "each once: {waited}");
+    let pending = client.call("get_pending_questions", json!({})).await;
+    let asked = &pending["questions"][0];
+    assert_eq!(asked["question"], "how many?", "{pending}");
+    // A process would have stalled by then; a person may take longer.
+    tokio::time::sleep(std::time::Duration::from_millis(2_500)).await;
+    client.call("reply_assistant", json!({ "process_id": asked["process_id"], "answer": "seven" })).await;
+    assert_eq!(client.end(asked).await["status"], "finished");
+    let log = client.call("read_log", json!({ "process_id": asked["process_id"], "transcript": true })).await;
+    assert!(log.to_string().contains("it is seven"), "{log}");
+    client.host.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_who_may_ask_is_told_how() {
+    let says = || json!([{ "text": "{{system}}" }]);
+    let files = [("asks.md", assistant("asks", "ask_parent")), ("reads.md", assistant("reads", "read_file"))];
+    let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (*name, text.as_str())).collect();
+    let bed = Bed::new(RUNNER, &files, &script(&[("asks", says()), ("reads", says())]));
+    let client = bed.open().await;
+    for (name, told) in [("asks", true), ("reads", false)] {
+        let asked = json!({ "assistant_id": name, "query": "go", "run_mode": "sync" });
+        let spawned = client.call("spawn_assistant", asked).await;
+        let prompt = spawned["result"]["content"].as_str().expect("a text");
+        assert_eq!(prompt.contains("ask_parent"), told, "{name}: {prompt}");
+    }
     client.host.close().await;
 }
