@@ -18,7 +18,7 @@ use crate::hooks::{self, Hooks};
 use crate::launcher::RunnerCommand;
 use crate::limits::Limits;
 use crate::model::Models;
-use crate::process_table::{self, Cause, End, Process};
+use crate::process_table::{self, Cause, End, Process, Status};
 use crate::registry::{Registry, mirror};
 use crate::search::{SearchError, SearchIndex};
 use crate::store::{Store, StoreError};
@@ -158,6 +158,12 @@ impl Host {
             .write(|tx| {
                 for session in process_table::open_sessions(tx.db)? {
                     process_table::end_session(tx, session)?;
+                }
+                // Detached ones outlive their session, not their host.
+                for status in [Status::Queued, Status::Starting, Status::Running, Status::Waiting] {
+                    for process in process_table::with_status(tx.db, status)? {
+                        process_table::cancel(tx, process, Cause::SessionEnded)?;
+                    }
                 }
                 Ok::<_, StoreError>(())
             })

@@ -281,13 +281,17 @@ fn stop_spares_work_unless_it_is_forced() {
     let doors = doors();
     let mut client = shaken(&doors);
     let spawned = client.must("spawn_assistant", &json!({ "assistant_id": "hang", "query": "go" }));
+    let detached = client.must("spawn_assistant", &json!({ "assistant_id": "hang", "query": "go", "detached": true }));
+    while poll(&mut client, &detached, 1_000)["status"] != "running" {}
     let (code, _, stderr) = doors.run(&["stop"]);
-    assert!(code == Some(1) && stderr.contains("1 assistants are at work"), "{code:?} {stderr}");
+    assert!(code == Some(1) && stderr.contains("2 assistants are at work"), "{code:?} {stderr}");
     let (code, _, _) = doors.run(&["stop", "--force"]);
     assert_eq!(code, Some(0));
     until("all has ended", || (doors.hosts().is_empty() && doors.runners().is_empty()).then_some(()));
-    let seen = poll(&mut client, &spawned, 0);
-    assert_eq!((&seen["status"], &seen["cause"]), (&json!("cancelled"), &json!("session_ended")));
+    for ended in [&spawned, &detached] {
+        let seen = poll(&mut client, ended, 0);
+        assert_eq!((&seen["status"], &seen["cause"]), (&json!("cancelled"), &json!("session_ended")));
+    }
 }
 
 #[test]
