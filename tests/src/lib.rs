@@ -3,3 +3,4 @@
 pub mod bed;
 pub mod doors;
 pub mod model_server;
+pub mod timing;

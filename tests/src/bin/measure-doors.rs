@@ -11,31 +11,13 @@ use std::time::{Duration, Instant};
 
 use conformance::bed::{Bed, assistant, script};
 use conformance::doors::{Doors, RawClient, Wire, signal, socket, until};
+use conformance::timing::{p50, tell, timed};
 use rmcp::model::CallToolRequestParams;
 use serde_json::{Value, json};
 
 const ROUNDS: usize = 1_000;
 const STARTS: usize = 20;
 const CLIENTS_AT_ONCE: usize = 20;
-
-fn tell(text: &str) {
-    // Nobody reads any more where this fails.
-    drop(writeln!(std::io::stdout(), "{text}"));
-}
-
-fn p50(mut times: Vec<Duration>) -> f64 {
-    times.sort();
-    times[times.len() / 2].as_secs_f64() * 1_000.0
-}
-
-fn timed(rounds: usize, mut work: impl FnMut()) -> f64 {
-    let one = |_| {
-        let start = Instant::now();
-        work();
-        start.elapsed()
-    };
-    p50((0..rounds).map(one).collect())
-}
 
 /// A process that has ended, to be polled.
 fn ended(client: &mut Wire) -> Value {

@@ -2,35 +2,16 @@
 //!
 //! Each figure is told beside a floor of the same run: what the machine needs for the bare parts of the same work.
 
-use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use conformance::bed::{Bed, Client, assistant, script};
+use conformance::timing::{p50, tell, timed};
 use serde_json::json;
 
 const ROUNDS: usize = 50;
 const AT_ONCE: usize = 100;
-
-fn tell(text: &str) {
-    // Nobody reads any more where this fails.
-    let _ = writeln!(std::io::stdout(), "{text}");
-}
-
-fn p50(mut times: Vec<Duration>) -> f64 {
-    times.sort();
-    times[times.len() / 2].as_secs_f64() * 1_000.0
-}
-
-fn timed(rounds: usize, mut work: impl FnMut()) -> f64 {
-    let one = |_| {
-        let start = Instant::now();
-        work();
-        start.elapsed()
-    };
-    p50((0..rounds).map(one).collect())
-}
 
 /// A bare program started, its stdin closed, and its end waited for, p50 in milliseconds.
 fn bare_process(runner: &Path) -> f64 {
