@@ -161,6 +161,7 @@ async fn look(places: &Places, calls: bool) -> Result<Report, Failure> {
     match Setting::read(places) {
         Ok(setting) => {
             report.keys = keys(&setting.config);
+            look_at_hooks(&mut report, &setting.config);
             look_at_assistants(&mut report, &setting);
             models::look(&mut report, &setting.config, calls).await;
         }
@@ -185,6 +186,14 @@ fn look_at_state(report: &mut Report) {
     if report.state.there && !report.state.path.is_dir() {
         report.problem(format!("{state} is no folder"), "name another one with --state, or move the file away");
     }
+    // A directory that is not there yet is made where its parents allow it.
+    let nearest = report.state.path.ancestors().find(|folder| folder.exists()).map(Path::to_owned);
+    if let Some(folder) = nearest.filter(|folder| folder.is_dir())
+        && let Err(error) = tempfile_in(&folder)
+    {
+        let hint = "name another directory with --state, or make this one writable";
+        report.problem(format!("nothing can be written in {}: {error}", folder.display()), hint);
+    }
     if let Some(pid) = &report.host.held_by {
         let hint = format!("end process {pid}, or name another directory with --state");
         report.problem(format!("{state} is held by process {pid}, which has no door for others"), hint);
@@ -192,6 +201,28 @@ fn look_at_state(report: &mut Report) {
     if report.host.same_build == Some(false) {
         let hint = "`assistant-host stop` ends it when its work is done; the next client starts one of this build";
         report.problem("the host that runs is of another build than this program", hint);
+    }
+}
+
+/// Whether a file can be made in a folder; it is gone at once.
+fn tempfile_in(folder: &Path) -> std::io::Result<()> {
+    let file = folder.join(format!(".assistant-host-doctor-{}", std::process::id()));
+    std::fs::File::options().write(true).create_new(true).open(&file)?;
+    std::fs::remove_file(file)
+}
+
+/// A hook whose program is not there fails each time, and only the log tells.
+fn look_at_hooks(report: &mut Report, config: &Config) {
+    for (name, command) in [("on_end", &config.hooks.on_end), ("on_question", &config.hooks.on_question)] {
+        let Some(program) = command.first() else { continue };
+        let places: Vec<PathBuf> = match Path::new(program).components().count() {
+            1 => std::env::split_paths(&open::env("PATH").unwrap_or_default()).map(|dir| dir.join(program)).collect(),
+            _ => vec![PathBuf::from(program)],
+        };
+        if !places.iter().any(|place| place.is_file()) {
+            let hint = "name a program that is there, with its whole path";
+            report.problem(format!("the hook {name} names {program}, and there is no such program"), hint);
+        }
     }
 }
 
