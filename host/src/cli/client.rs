@@ -1,10 +1,13 @@
 //! A command's own connection to the host: an MCP client like any other.
 
+use std::sync::Arc;
+
 use rmcp::ServiceExt;
 use rmcp::model::{CallToolRequestParams, CallToolResult};
-use rmcp::service::{RoleClient, RunningService};
+use rmcp::service::{RoleClient, RunningService, ServiceError};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
+use tokio::sync::RwLock;
 
 use super::place::Place;
 use super::start::{self, Tried};
@@ -12,9 +15,16 @@ use super::{FAILED, Failure, Places};
 use crate::door::hello::Want;
 use crate::door::{self, Address};
 
-/// A client of the host of a place.
+/// Tools whose call may be made again when its host went: a second one does no more than the first.
+const REPEATED: [&str; 5] = ["list_process", "poll_assistant", "read_log", "wait_assistant", "get_pending_questions"];
+/// Hosts that one call is made to, one after the other.
+const HOSTS_TRIED_MAX: usize = 5;
+
+/// A client of the host of a place. When that host goes, it finds or starts another one.
 pub(super) struct Client {
-    service: RunningService<RoleClient, ()>,
+    service: RwLock<Arc<RunningService<RoleClient, ()>>>,
+    /// Where another host is found, and which command wants it; none: a host that goes is gone.
+    found_by: Option<(Places, String)>,
 }
 
 /// Why a call has no result.
@@ -38,6 +48,11 @@ impl From<Refused> for Failure {
 impl Client {
     /// Connects to the host of these places, and starts it where there is none.
     pub(super) async fn connect(places: &Places, command: &str) -> Result<Self, Failure> {
+        let service = Self::reach(places, command).await?;
+        Ok(Self { service: RwLock::new(Arc::new(service)), found_by: Some((places.clone(), command.to_owned())) })
+    }
+
+    async fn reach(places: &Places, command: &str) -> Result<RunningService<RoleClient, ()>, Failure> {
         let place = Place::find(places)?;
         let hello = place.hello(Want::Mcp, command);
         let runtime = tokio::runtime::Handle::current();
@@ -59,17 +74,49 @@ impl Client {
         let hello = door::hello::Hello { config_hash: None, ..place.hello(Want::Mcp, "look") };
         let (connection, reply) = door::connect(&Address::find(&place.state), &hello).await.ok()?;
         match start::sorted(reply, connection) {
-            Ok(Tried::In(connection)) => Self::over(connection).await.ok(),
+            Ok(Tried::In(connection)) => {
+                let service = Self::over(connection).await.ok()?;
+                Some(Self { service: RwLock::new(Arc::new(service)), found_by: None })
+            }
             Ok(Tried::Gone) | Err(_) => None,
         }
     }
 
     async fn over(
         connection: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + 'static,
-    ) -> Result<Self, Failure> {
+    ) -> Result<RunningService<RoleClient, ()>, Failure> {
         let service = ().serve(connection).await;
-        let service = service.map_err(|error| Failure::new(FAILED, format!("the host was not understood: {error}")))?;
-        Ok(Self { service })
+        service.map_err(|error| Failure::new(FAILED, format!("the host was not understood: {error}")))
+    }
+
+    /// Another host in place of one that went, unless a call beside this one has found it already.
+    async fn again(&self, gone: &Arc<RunningService<RoleClient, ()>>) -> Result<(), Failure> {
+        let Some((places, command)) = &self.found_by else { return Err(Failure::new(FAILED, "the host has gone")) };
+        let mut service = self.service.write().await;
+        if Arc::ptr_eq(&service, gone) {
+            *service = Arc::new(Self::reach(places, command).await?);
+        }
+        Ok(())
+    }
+
+    async fn ask(&self, asked: CallToolRequestParams) -> Result<CallToolResult, Failure> {
+        let mut tried = 0;
+        loop {
+            let service = self.service.read().await.clone();
+            tried += 1;
+            match service.call_tool(asked.clone()).await {
+                Ok(result) => return Ok(result),
+                Err(ServiceError::TransportClosed | ServiceError::TransportSend(_)) if tried < HOSTS_TRIED_MAX => {
+                    self.again(&service).await?;
+                    if !REPEATED.contains(&asked.name.as_ref()) {
+                        let message = "the host ended while it worked on this; another one is there now: look with \
+                                       `assistant-host ps` whether it was done, before you try again";
+                        return Err(Failure::new(FAILED, message));
+                    }
+                }
+                Err(error) => return Err(Failure::new(FAILED, format!("the host did not answer: {error}"))),
+            }
+        }
     }
 
     /// Calls a tool; an error of the tool is a failure in its words.
@@ -83,14 +130,7 @@ impl Client {
         tool: &'static str,
         arguments: Value,
     ) -> Result<Result<Value, Refused>, Failure> {
-        let Value::Object(arguments) = arguments else {
-            return Err(Failure::new(FAILED, "the arguments of a tool are an object"));
-        };
-        let asked = CallToolRequestParams::new(tool).with_arguments(arguments);
-        let answered = self.service.call_tool(asked).await;
-        let result: CallToolResult = answered.map_err(|error| {
-            Failure::new(FAILED, format!("the host did not answer: {error}; the same command reaches another one"))
-        })?;
+        let result = self.ask(CallToolRequestParams::new(tool).with_arguments(object(arguments)?)).await?;
         let text = || {
             let first = result.content.first().and_then(|content| content.as_text());
             first.map(|text| text.text.clone()).unwrap_or_default()
@@ -104,5 +144,13 @@ impl Client {
             Some(value) => Ok(Ok(value)),
             None => Err(Failure::new(FAILED, format!("{tool} answered without data: {}", text()))),
         }
+    }
+}
+
+/// The arguments of a tool.
+pub(super) fn object(arguments: Value) -> Result<Map<String, Value>, Failure> {
+    match arguments {
+        Value::Object(arguments) => Ok(arguments),
+        _ => Err(Failure::new(FAILED, "the arguments of a tool are an object")),
     }
 }

@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 
 use super::client::Refused;
 use super::live::Live;
-use super::processes::dollars;
+use super::processes::{dollars, short};
 use super::seat::Seat;
 use super::serve::signal;
 use super::{FAILED, Failure, Places, USAGE, say, talk};
@@ -200,6 +200,10 @@ fn tell_end(args: &RunArgs, seen: &Value, words: &str) -> u8 {
         _ => {
             let reason = seen["reason"].as_str().unwrap_or("failed");
             talk(&format!("{reason}: {}", one_line(seen["error"].as_str().unwrap_or("no more is known"))));
+            if !args.embedded {
+                let id = seen["process_id"].as_str().unwrap_or_default();
+                talk(&format!("`assistant-host resume {}` goes on with it", short(id)));
+            }
             FAILED
         }
     }

@@ -3,7 +3,7 @@
 use assistant_protocol::ids::SessionId;
 use serde_json::Value;
 
-use super::client::{Client, Refused};
+use super::client::{Client, Refused, object};
 use super::open::Setting;
 use super::serve::refused;
 use super::{FAILED, Failure, Places};
@@ -53,10 +53,7 @@ impl Seat {
             Self::Door(client) => return client.try_call(tool, arguments).await,
             Self::Inside(host, session) => (host, *session),
         };
-        let Value::Object(arguments) = arguments else {
-            return Err(Failure::new(FAILED, "the arguments of a tool are an object"));
-        };
-        match host.call(session, tool, arguments).await {
+        match host.call(session, tool, object(arguments)?).await {
             Ok(value) => Ok(Ok(value)),
             Err(CallError::Tool(error)) => {
                 Ok(Err(Refused { code: error.code, message: error.message, hint: error.hint }))

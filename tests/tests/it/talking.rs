@@ -1,5 +1,7 @@
 //! The commands that start assistants and talk to them, over the door of a real host.
 
+use std::process::Stdio;
+
 use conformance::doors::{Doors, until};
 use serde_json::{Value, json};
 
@@ -124,4 +126,50 @@ fn questions_are_listed_and_answered() {
     assert!(code == Some(0) && stdout.contains("it is blue"), "{stdout}");
     let (code, _, stderr) = doors.run(&["reply", &process, "red"]);
     assert!(code == Some(1) && stderr.contains("has asked you nothing"), "{stderr}");
+}
+
+#[test]
+fn commands_that_follow_find_another_host_when_theirs_is_killed() {
+    let doors = Doors::new(HOST, "");
+    let started = |args: &[&str]| {
+        let mut command = doors.command(args);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().expect("it runs")
+    };
+    let run = started(&["run", "go", "--assistant", "hang"]);
+    let process = until("it runs", || {
+        let listed = json_of(&doors, &["ps", "--json"]);
+        let one = listed[0]["items"].get(0).cloned()?;
+        (one["status"] == "running").then(|| id(&one))
+    });
+    let (wait, logs) = (started(&["wait", &process]), started(&["logs", "-f", &process]));
+    until("all are connected", || {
+        let status: Value = serde_json::from_str(&doors.run(&["status", "--json"]).1).expect("JSON");
+        (status["host"]["clients"] == 3).then_some(())
+    });
+    conformance::doors::signal("9", doors.host_pid().expect("a host").into());
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let check = |child: std::process::Child, code: i32, stdout: &str, stderr: &str| {
+        let output = child.wait_with_output().expect("it ends");
+        let (out, err) = (text(&output.stdout), text(&output.stderr));
+        assert!(output.status.code() == Some(code) && out.contains(stdout) && err.contains(stderr), "{out}\n{err}");
+    };
+    check(wait, 1, "failed", "");
+    check(logs, 0, "failed (host_lost)", "");
+    check(run, 1, "", &format!("`assistant-host resume {}` goes on with it", &process[process.len() - 8..]));
+    let resumed = json_of(&doors, &["resume", "--json", &process]);
+    let listed = json_of(&doors, &["ps", "--json", "--living"]);
+    assert_eq!((id(&listed[0]["items"][0]), &listed[0]["items"][0]["task"]), (id(&resumed[0]), &json!("go")));
+    let (code, _, stderr) = doors.run(&["cancel", &process]);
+    assert!(code == Some(0) && stderr.contains("has ended already"), "{stderr}");
+}
+
+#[test]
+fn doctor_looks_at_hooks() {
+    let doors = Doors::new(HOST, "[hooks]\non_end = [\"/nowhere/at/all\"]\non_question = [\"sh\", \"-c\", \"true\"]\n");
+    let mut doctor = doors.command(&["doctor", "--json", "--no-calls"]);
+    let output = doctor.env("PATH", "/usr/bin:/bin").output().expect("it runs");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let problems = report["problems"].to_string();
+    assert!(problems.contains("on_end names /nowhere/at/all") && !problems.contains("on_question"), "{problems}");
 }
