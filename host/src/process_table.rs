@@ -31,7 +31,8 @@ pub use session::{
 };
 pub use slots::{Capacity, capacity, living, start_ready};
 pub use spawn::{NewProcess, Refused, Spawned, resumption_of, spawn};
-pub use trees::{Listed, Whose, living_of, newest, tree, trees};
+pub(crate) use trees::GO_ON;
+pub use trees::{Listed, Whose, living_of, newest, task, tree, trees};
 
 named! {
     /// Where a process is in its life.

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::client::Client;
 use super::{FAILED, Failure, USAGE};
+use crate::text::cut;
 
 /// Processes of a page: the most that the tool gives.
 const PAGE_SIZE: usize = 50;
@@ -13,6 +14,8 @@ const PAGE_SIZE: usize = 50;
 const SEARCHED_MAX: usize = 10_000;
 /// Characters of a part of an id at least; fewer would hit by chance.
 const PART_CHARS_MIN: usize = 6;
+/// Characters of an id.
+const ID_CHARS: usize = 36;
 /// Processes that an ambiguous part of an id names at most.
 const NAMED_MAX: usize = 10;
 
@@ -106,6 +109,10 @@ pub(super) async fn resolve(client: &Client, meant: &str) -> Result<String, Fail
     }
     if part.chars().count() < PART_CHARS_MIN {
         let message = format!("`{part}` is too short for a part of an id: give at least {PART_CHARS_MIN} characters");
+        return Err(Failure::new(USAGE, message));
+    }
+    if part.chars().count() > ID_CHARS {
+        let message = format!("`{}` is longer than an id", cut(&part, ID_CHARS));
         return Err(Failure::new(USAGE, message));
     }
     let listing = Listing::read(client, &json!({}), SEARCHED_MAX).await?;

@@ -66,7 +66,7 @@ pub(super) struct ResumeArgs {
     /// With --failed: only those that ended within this time, like 30m, 12h or 7d
     #[arg(long, value_name = "TIME", requires = "failed", value_parser = milliseconds)]
     since: Option<i64>,
-    /// What to do next; left out, they go on with what they did
+    /// What to do next; one that has finished needs it, others go on with what they did
     #[arg(long, value_name = "TEXT")]
     query: Option<String>,
     /// Print a line of JSON for each

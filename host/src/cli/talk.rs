@@ -152,7 +152,13 @@ pub(super) async fn cancel(places: &Places, args: &CancelArgs) -> Result<u8, Fai
     let (mut cancelled, mut code) = (Vec::new(), 0);
     for process in &meant {
         match client.try_call("cancel_assistant", json!({ "process_id": process, "reason": args.reason })).await? {
-            Ok(answer) => cancelled.extend(answer["cancelled"].as_array().into_iter().flatten().cloned()),
+            Ok(answer) => {
+                let ended = answer["cancelled"].as_array().cloned().unwrap_or_default();
+                if ended.is_empty() {
+                    talk(&format!("{} has ended already, or is ending", short(process)));
+                }
+                cancelled.extend(ended);
+            }
             Err(refused) => {
                 talk(&format!("{}: {}", short(process), refused.message));
                 code = FAILED;

@@ -244,7 +244,8 @@ impl Models {
     /// Every name that the configuration uses is one that it has.
     fn check(&mut self, config: &Config) -> Result<(), ConfigError> {
         let known = self.names().collect::<Vec<_>>().join(", ");
-        let unknown = |name: &str| format!("is `{name}`, which is no [models.NAME] of this file ({known})");
+        let there = if known.is_empty() { "it has none".to_owned() } else { format!("it has {known}") };
+        let unknown = |name: &str| format!("is `{name}`, which is no [models.NAME] of this file: {there}");
         let missing = |name: &&String| !self.by_name.contains_key(*name);
         if let Some(name) = self.default.as_ref().filter(missing) {
             return Err(config.value_error("default_model", unknown(name)));

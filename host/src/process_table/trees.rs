@@ -7,6 +7,9 @@ use super::{COLUMNS, LIVING, Process, Status, from_row, id};
 use crate::caller::Caller;
 use crate::store::StoreError;
 
+/// What is said to a model that is asked again after its own last word.
+pub(crate) const GO_ON: &str = "Go on.";
+
 /// Whose processes are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whose {
@@ -125,4 +128,19 @@ pub fn newest(db: &Connection, limit: u32) -> Result<Vec<Process>, StoreError> {
     let mut look = db.prepare_cached(&sql)?;
     let rows = look.query_map([limit], from_row)?;
     Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// The task of a process; where it was resumed without a word, that of the one it goes on from.
+///
+/// # Errors
+/// The store's.
+pub fn task(db: &Connection, process: &Process) -> Result<String, StoreError> {
+    let (mut task, mut before) = (process.query.clone(), process.resumed_from);
+    while let Some(id) = before
+        && (task.is_empty() || task == GO_ON)
+    {
+        let row = super::get(db, id)?;
+        (task, before) = (row.query, row.resumed_from);
+    }
+    Ok(task)
 }

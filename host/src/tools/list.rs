@@ -84,7 +84,7 @@ async fn list_process(call: Call, params: List) -> Result<Output, ToolError> {
             items.push(Item {
                 seen: Seen::new(&row, host.models()),
                 level,
-                task: cut(&row.query, TASK_CHARS_MAX),
+                task: cut(&process_table::task(db, &row)?, TASK_CHARS_MAX),
                 usage_tree: UsageSeen::sum(&process_table::tree(db, row.id)?, host.models()),
             });
         }

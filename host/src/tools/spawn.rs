@@ -224,7 +224,7 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
         unavailable_tools: serde_json::to_string(&granted.unavailable).map_err(json_error)?,
         model_requested: wish.first().cloned(),
         model: choice.name.clone(),
-        label: params.name.clone(),
+        label: params.name.clone().or_else(|| resumed.as_ref().and_then(|resumed| resumed.label.clone())),
         detached: params.detached,
         resumed_from: params.resume_process_id,
         limits,

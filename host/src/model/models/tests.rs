@@ -96,14 +96,14 @@ fn a_configuration_that_does_not_fit_is_told() {
         assert_eq!(error, format!("/c/config.toml: {want}"));
     };
     let scripted = "provider = \"scripted\"\nscript = \"SCRIPT\"\n";
-    check("default_model = \"x\"", "`default_model` is `x`, which is no [models.NAME] of this file ()");
+    check("default_model = \"x\"", "`default_model` is `x`, which is no [models.NAME] of this file: it has none");
     check(
         &format!("[models.a]\n{scripted}[models.b]\n{scripted}"),
         "`default_model` is needed where there are several models: set it to one of a, b",
     );
     check(
         &format!("[models.a]\n{scripted}[model_aliases]\nq = \"z\""),
-        "`model_aliases.q` is `z`, which is no [models.NAME] of this file (a)",
+        "`model_aliases.q` is `z`, which is no [models.NAME] of this file: it has a",
     );
     check("[models.a]\nprovider = \"scripted\"", "`models.a.script` is needed: the file of the scripted replies");
     check("[models.a]\nprovider = \"openai\"", "`models.a.model` is needed: the provider's name of the model");

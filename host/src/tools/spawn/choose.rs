@@ -115,7 +115,7 @@ pub(super) fn choose_model(
             "Name one of them, or leave `model` out.",
         ),
         (error, _) => {
-            let message = format!("{error}{}", why_no_key(&call.host));
+            let message = format!("{}{}", error.to_string().trim_end_matches('.'), why_no_key(&call.host));
             ToolError::new("no_model", message, "Tell the user; do the task yourself meanwhile.")
         }
     })

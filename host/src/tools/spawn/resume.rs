@@ -4,13 +4,10 @@ use std::sync::Arc;
 
 use super::Spawn;
 use crate::conversation;
-use crate::process_table::{self, Status};
+use crate::process_table::{self, GO_ON, Status};
 use crate::registry::Definition;
 use crate::tools::processes::mine;
 use crate::tools::{Call, ToolError};
-
-/// What is said to a model that is asked again after its own last word.
-const GO_ON: &str = "Go on.";
 
 /// The process that is resumed, as far as the new one needs it.
 pub(super) struct Resumed {
@@ -20,6 +17,8 @@ pub(super) struct Resumed {
     pub(super) query: String,
     /// The old background, where nothing of it was said yet.
     pub(super) context: Option<String>,
+    /// The caller's name for it.
+    pub(super) label: Option<String>,
 }
 
 /// The process that a spawn resumes, if it does.
@@ -47,7 +46,7 @@ pub(super) async fn look(call: &Call, params: &Spawn) -> Result<Option<Resumed>,
             false if wanted.is_empty() && last_word => (GO_ON.to_owned(), None),
             false => (wanted, None),
         };
-        Ok(Resumed { definition: Arc::new(definition), query, context })
+        Ok(Resumed { definition: Arc::new(definition), query, context, label: row.label })
     });
     looking.await.map(Some)
 }
