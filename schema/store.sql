@@ -163,3 +163,21 @@ CREATE TABLE idempotency_keys (
   created_at INTEGER NOT NULL,
   PRIMARY KEY (principal, tool, idempotency_key)
 ) STRICT, WITHOUT ROWID;
+
+-- Budgets: what model calls have used, and what those in flight may use at most.
+ALTER TABLE assistant_processes ADD COLUMN spent_tokens INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE assistant_processes ADD COLUMN spent_microdollars INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE assistant_processes ADD COLUMN reserved_tokens INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE assistant_processes ADD COLUMN reserved_microdollars INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE assistant_processes ADD COLUMN cost_unknown INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX processes_reserved ON assistant_processes (reserved_tokens) WHERE reserved_tokens > 0;
+
+-- What all model calls of a day (days since 1970, UTC) have used.
+CREATE TABLE spent_days (
+  day INTEGER PRIMARY KEY,
+  tokens INTEGER NOT NULL
+) STRICT;
+
+-- What is looked up by these and would be searched for in all rows.
+CREATE INDEX processes_resumed ON assistant_processes (resumed_from) WHERE resumed_from IS NOT NULL;
+CREATE INDEX questions_asked ON questions (to_process_id) WHERE state = 'PENDING';

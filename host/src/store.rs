@@ -68,6 +68,12 @@ impl From<rusqlite::Error> for StoreError {
     }
 }
 
+/// The whole schema: the first one, and each step since.
+#[must_use]
+pub fn schema() -> String {
+    open::MIGRATIONS.join("\n")
+}
+
 /// The open store of a host.
 pub struct Store {
     path: PathBuf,

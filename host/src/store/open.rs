@@ -7,9 +7,9 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::{StoreError, flags};
 
 /// Each step takes the schema one version on; `PRAGMA user_version` counts them.
-const MIGRATIONS: &[&str] = &[include_str!("schema.sql")];
+pub(super) const MIGRATIONS: &[&str] = &[include_str!("migrations/1.sql"), include_str!("migrations/2.sql")];
 /// Tables of the newest schema.
-const TABLES: i64 = 10;
+const TABLES: i64 = 11;
 /// How long a lock of another program is waited for.
 const BUSY_MS: u32 = 5_000;
 /// What is kept of the write-ahead log once it is copied back.

@@ -32,7 +32,7 @@ fn tools_json() {
 
 #[test]
 fn store_sql() {
-    check("store.sql", include_str!("../../../host/src/store/schema.sql"));
+    check("store.sql", &assistant_host::store::schema());
 }
 
 #[test]
