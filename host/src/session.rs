@@ -21,6 +21,7 @@ use crate::process_table::{self, End, Process, Reason, Settled};
 use crate::store::StoreError;
 
 mod begin;
+mod hand_in;
 mod link;
 mod stderr;
 mod turn;

@@ -18,6 +18,9 @@ pub(crate) fn in_words(kind: &str, data: &Value) -> Option<String> {
             (None, Some(cause)) => format!("is to be cancelled ({cause})"),
             (None, None) => format!("cancelled because: {}", data["cancel_reason"].as_str()?),
         },
+        "model_call" if data["hand_in"].is_string() => {
+            format!("asks {} for what it has (limit {})", text("model"), text("hand_in"))
+        }
         "model_call" => format!("asks {}", text("model")),
         "model_retry" => {
             format!("again in {} ms ({} of {}): {}", data["wait_ms"], data["retry"], data["of"], text("error"))
@@ -65,6 +68,8 @@ mod tests {
         check("model_answer", json!({ "usage": { "input_tokens": 5 } }), "answered (5 tokens in, ? out)");
         check("tool_call", json!({ "tool": "x", "call_id": "1", "arguments": {} }), "calls x");
         check("tool_call", json!({ "tool": "x", "approved": false, "reason": "no" }), "x was denied: no");
+        check("model_call", json!({ "model": "m" }), "asks m");
+        check("model_call", json!({ "model": "m", "hand_in": "turns" }), "asks m for what it has (limit turns)");
         check("progress", json!({ "text": "\u{1b}[2J" }), "\u{fffd}[2J");
         check("tool_result", json!({ "tool": "x", "is_error": false }), "");
     }

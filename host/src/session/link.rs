@@ -24,6 +24,7 @@ use crate::store::StoreError;
 use crate::tools::record::{self, Begun};
 use crate::tools::{self, CallError, Recorder, ToolError, grants};
 
+use super::hand_in::LastTurn;
 use super::turn::{self, Conversation};
 
 /// Progress events of one process that are recorded.
@@ -47,6 +48,8 @@ pub(super) struct Link {
     /// Cancelled when the current `run` is over.
     run: Mutex<CancellationToken>,
     progress: AtomicU32,
+    /// Whether the next turn is the last one.
+    pub(super) last_turn: LastTurn,
 }
 
 /// The methods that a runner may call.
@@ -71,6 +74,7 @@ impl Link {
             at_work: Arc::default(),
             run: Mutex::default(),
             progress: AtomicU32::new(0),
+            last_turn: LastTurn::default(),
         }
     }
 
@@ -246,7 +250,13 @@ async fn call_tool(
             let call =
                 tools::call(&link.host, caller, &params.tool_name, arguments, cx.cancelled.clone(), recorder, None);
             let within = tools::time_limit(&link.host, &params.tool_name, &link.limits);
-            tokio::time::timeout(within, call).await.unwrap_or_else(|_| Err(ToolError::too_slow(within).into()))
+            tokio::select! {
+                biased;
+                hand_in = link.last_turn.until_told() => Err(hand_in.refusal().into()),
+                called = tokio::time::timeout(within, call) => {
+                    called.unwrap_or_else(|_| Err(ToolError::too_slow(within).into()))
+                }
+            }
         }
         Err(error) => Err(error.into()),
     };
@@ -257,17 +267,17 @@ async fn call_tool(
             return Err(RpcError::new(Kind::UnknownTool, format!("there is no tool `{name}`")));
         }
     };
-    if !recorded {
-        finish(link, recorder.clone(), result.clone()).await?;
-    }
-    Ok(result)
+    // A call that was given up may have recorded its own result, with what it handed over: that one stands.
+    if recorded { Ok(result) } else { finish(link, recorder.clone(), result).await }
 }
 
-async fn finish(link: &Link, recorder: Recorder, result: ToolCallResult) -> Result<(), RpcError> {
+/// Records a result and gives back the one that stands.
+async fn finish(link: &Link, recorder: Recorder, result: ToolCallResult) -> Result<ToolCallResult, RpcError> {
     let process = link.row.id;
     let finished = link.host.store().write(move |tx| {
         tx.wake(process);
-        recorder.finish(tx, &result)
+        recorder.finish(tx, &result)?;
+        Ok(recorder.result(tx)?.unwrap_or(result))
     });
     finished.await.map_err(|error: StoreError| internal(&error))
 }

@@ -14,6 +14,7 @@ use futures::FutureExt;
 use serde_json::json;
 use tokio::sync::OwnedMutexGuard;
 
+use super::hand_in::HandIn;
 use super::link::{Link, NotBegun, cancelled, internal};
 use super::watch::cut_bytes;
 use crate::caller::Caller;
@@ -27,10 +28,12 @@ use crate::{conversation, events, message_box};
 /// What is in the record and may be missing in the conversation that the runner holds.
 #[derive(Debug, Default)]
 pub(super) struct Conversation {
-    /// Messages that were taken in and that no answer has given to the runner yet.
-    unseen: Vec<(Message, MessageId)>,
+    /// Messages that were taken in and that no answer has given to the runner yet; those of the box with their id.
+    unseen: Vec<(Message, Option<MessageId>)>,
     /// Messages that the last answer gave to the runner. It may not have got that answer.
-    given: Vec<(Message, MessageId)>,
+    given: Vec<(Message, Option<MessageId>)>,
+    /// It was told to hand in what it has: the model is asked without tools.
+    told_to_hand_in: bool,
     /// Ids of tool calls so far: a provider may give one twice.
     call_ids: HashSet<String>,
 }
@@ -97,8 +100,11 @@ async fn turn(link: &Arc<Link>, params: LlmRequestParams) -> Result<LlmRequestRe
         .await
         .map_err(|error| RpcError::new(Kind::InternalError, format!("a model call panicked: {error}")))??;
     let inserted: Vec<Message> = conversation.unseen.iter().map(|(message, _)| message.clone()).collect();
-    let ask =
-        ask(link, &system, held.iter().chain(&inserted).cloned().collect(), params.tools, params.options.as_ref());
+    let messages = held.iter().chain(&inserted).cloned().collect();
+    let ask = Ask {
+        tool_choice: if conversation.told_to_hand_in { ToolChoice::None } else { ToolChoice::Auto },
+        ..ask(link, &system, messages, params.tools, params.options.as_ref())
+    };
     let mut answer = match ask_model(link, &ask).await {
         Ok(answer) => answer,
         Err(error) => {
@@ -132,38 +138,50 @@ async fn begin(
     let hashes: Vec<String> = held.iter().map(conversation::hash).collect();
     conversation.give_again(&hashes);
     let unseen = conversation.unseen.clone();
+    let (told_before, due) = (conversation.told_to_hand_in, link.last_turn.told());
     let job_held = held.clone();
     let begun = link.host.store().write(move |tx| {
         if !process_table::may_act(tx.db, Caller::Process(process))? {
             return Err(NotBegun::Rpc(cancelled("the process has ended or is cancelled")));
         }
         process_table::running(tx, process)?;
-        if process_table::count_turn(tx, process)? > limit {
+        let turns = process_table::count_turn(tx, process)?;
+        if turns > limit {
             let message = format!("limit turns: {limit} model calls are done, the most that this run may make");
             return Err(NotBegun::Rpc(RpcError::new(Kind::BudgetExceeded, message)));
         }
         let mail = message_box::take_queued(tx, process)?;
-        let taken: Vec<(Message, MessageId)> =
-            mail.iter().map(|one| (message_box::as_conversation(one), one.mail.id)).collect();
+        let mut taken: Vec<(Message, Option<MessageId>)> =
+            mail.iter().map(|one| (message_box::as_conversation(one), Some(one.mail.id))).collect();
+        let last = (turns == limit).then(|| HandIn::new("turns", u64::from(limit), "model calls"));
+        let hand_in = due.or(last);
+        taken.extend(hand_in.iter().filter(|_| !told_before).map(|hand_in| (hand_in.message(), None)));
         let recorded = conversation::hashes(tx.db, process)?;
         let prefix = recorded.iter().zip(&hashes).take_while(|(recorded, held)| recorded == held).count();
         conversation::truncate(tx, process, u32::try_from(prefix).unwrap_or(u32::MAX))?;
         let new = job_held[prefix..].iter().map(|message| (message, None));
-        let behind = unseen.iter().chain(&taken).map(|(message, id)| (message, Some(*id)));
+        let behind = unseen.iter().chain(&taken).map(|(message, id)| (message, *id));
         conversation::append(tx, process, new.chain(behind))?;
-        let told = json!({
+        let mut told = json!({
             "model": model,
             "prefix": prefix,
             "new": job_held.len() - prefix,
             "inserted": mail.iter().map(|one| one.mail.id).collect::<Vec<_>>(),
             "hash": hashes.last(),
         });
+        if let Some(hand_in) = &hand_in {
+            told["hand_in"] = hand_in.limit().into();
+        }
         events::record(tx, process, events::Kind::ModelCall, &told)?;
         tx.wake(process);
-        Ok(taken)
+        Ok((taken, hand_in))
     });
-    let taken = begun.await?;
+    let (taken, hand_in) = begun.await?;
     conversation.unseen.extend(taken);
+    if let Some(hand_in) = hand_in {
+        conversation.told_to_hand_in = true;
+        link.last_turn.tell(hand_in);
+    }
     link.took.store(true, Ordering::Release);
     Ok(conversation)
 }

@@ -56,6 +56,13 @@ impl Recorder {
         Ok(Begun::New)
     }
 
+    /// The result as it is recorded; none while there is none.
+    pub(crate) fn result(&self, tx: &Tx<'_>) -> Result<Option<ToolCallResult>, StoreError> {
+        let mut look = tx.db.prepare_cached("SELECT result FROM tool_calls WHERE process_id = ?1 AND call_id = ?2")?;
+        let json: Option<String> = look.query_row((self.process.to_string(), &self.call_id), |row| row.get(0))?;
+        json.map(|json| serde_json::from_str(&json).map_err(|error| StoreError::Damaged(error.to_string()))).transpose()
+    }
+
     /// Records the result: in the conversation, for a repeated call, and in the log. The first result stands.
     pub(crate) fn finish(&self, tx: &Tx<'_>, result: &ToolCallResult) -> Result<(), StoreError> {
         let json = serde_json::to_string(result).map_err(|error| StoreError::Damaged(error.to_string()))?;

@@ -27,6 +27,7 @@ mod spawn;
 #[cfg(target_os = "linux")]
 mod talking;
 mod tidy;
+mod time;
 
 /// The programs under test.
 const HOST: &str = env!("CARGO_BIN_EXE_host-under-test");

@@ -1,0 +1,74 @@
+//! The last turn of a process that reaches a limit: it is told to hand in what it has, and asked without tools.
+
+use assistant_protocol::types::{Message, Role};
+use tokio::sync::watch;
+
+use crate::tools::ToolError;
+
+/// That a process is to hand in what it has, and by which limit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct HandIn {
+    limit: &'static str,
+    count: u64,
+    unit: &'static str,
+}
+
+impl HandIn {
+    /// By the limit of this name, which is `count` of a unit: `HandIn::new("turns", 50, "model calls")`.
+    pub(super) fn new(limit: &'static str, count: u64, unit: &'static str) -> Self {
+        Self { limit, count, unit }
+    }
+
+    /// The name of the limit.
+    pub(super) fn limit(&self) -> &'static str {
+        self.limit
+    }
+
+    /// What the assistant reads before its last turn.
+    pub(super) fn message(&self) -> Message {
+        let Self { limit, count, unit } = self;
+        let text = format!(
+            "This run is about to reach a limit (limit {limit}: {count} {unit}). This is your last turn. Answer now with \
+             all that you have, without tools: what you write is your result. Say what is missing."
+        );
+        Message::text(Role::User, text)
+    }
+
+    /// The answer to tool calls from now on.
+    pub(super) fn refusal(&self) -> ToolError {
+        let Self { limit, count, unit } = self;
+        let message = format!("limit {limit}: this run is about to reach its {count} {unit}; no more tools are called");
+        ToolError::new(&format!("limit_{limit}"), message, "Hand in what you have now.")
+    }
+}
+
+/// Where a session tells its link that the next turn is the last one. What is told first stands.
+#[derive(Debug, Default)]
+pub(super) struct LastTurn(watch::Sender<Option<HandIn>>);
+
+impl LastTurn {
+    /// The next turn is the last one, unless that was told before.
+    pub(super) fn tell(&self, hand_in: HandIn) {
+        self.0.send_if_modified(|told| {
+            let first = told.is_none();
+            told.get_or_insert(hand_in);
+            first
+        });
+    }
+
+    /// What was told.
+    pub(super) fn told(&self) -> Option<HandIn> {
+        self.0.borrow().clone()
+    }
+
+    /// Waits until it is told.
+    pub(super) async fn until_told(&self) -> HandIn {
+        let mut hear = self.0.subscribe();
+        let told = hear.wait_for(Option::is_some).await.ok().and_then(|told| told.clone());
+        match told {
+            Some(hand_in) => hand_in,
+            // The sender is `self`, so this cannot be; never spin on it.
+            None => std::future::pending().await,
+        }
+    }
+}
