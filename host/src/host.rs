@@ -30,6 +30,7 @@ mod lock;
 mod options;
 mod reload;
 mod sessions;
+mod slept;
 
 pub use assistants::NotStored;
 #[cfg(feature = "socket")]
@@ -95,6 +96,7 @@ struct Shared {
     deltas: broadcast::Sender<Delta>,
     graces: sessions::Graces,
     reloads: reload::Reloads,
+    slept: slept::Slept,
     /// Variables with keys that clients have and this host has not.
     keys_elsewhere: RwLock<Vec<String>>,
     _lock: File,
@@ -128,6 +130,7 @@ impl Host {
         host.0.supervisor.spawn(async move { supervisor::run(supervised).await });
         let leaving = host.clone();
         host.0.supervisor.spawn(async move { sessions::end_the_left(leaving).await });
+        host.0.supervisor.spawn(slept::watch(host.clone()));
         let hooked = host.clone();
         host.0.supervisor.spawn(async move { hooks::run(hooked, before).await });
         host.0.supervisor.close();
@@ -372,6 +375,7 @@ fn open_files(options: Options) -> Result<Shared, OpenError> {
         deltas: broadcast::Sender::new(DELTAS_MAX),
         graces: sessions::Graces::default(),
         reloads: reload::Reloads::default(),
+        slept: slept::Slept::default(),
         keys_elsewhere: RwLock::default(),
         _lock: lock,
         options,

@@ -8,6 +8,7 @@
 //! In reading order:
 //!
 //! * [`host`]: what is shared, opened once, closed once; [`limits`]: what is allowed;
+//!   [`awake`]: the clock of limits of time;
 //! * doors: [`mcp`] (rmcp over the tool table), `door` (the same on a local socket, feature `socket`), `session` (one
 //!   running runner and what it asks);
 //! * [`tools`]: the table, and who may call what; [`caller`]: who asks; [`app`]: tools and approval of an app;
@@ -65,6 +66,7 @@
 //! one package with `links = "sqlite3"`).
 
 pub mod app;
+pub mod awake;
 pub mod caller;
 pub mod changes;
 #[cfg(feature = "cli")]

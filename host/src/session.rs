@@ -89,7 +89,8 @@ struct Runner {
     host: Host,
     process: ProcessId,
     limits: Limits,
-    deadline: Instant,
+    /// By the clock of limits, milliseconds.
+    deadline: u64,
     child: Box<dyn ChildWrapper>,
     peer: Peer,
     link: Arc<Link>,
@@ -107,7 +108,7 @@ impl Runner {
             host: host.clone(),
             process: row.id,
             limits,
-            deadline: Instant::now() + Duration::from_millis(limits.wall_ms),
+            deadline: host.awake().now_ms().saturating_add(limits.wall_ms),
             child: launched.child,
             peer,
             link,
@@ -193,7 +194,7 @@ impl Runner {
             biased;
             answer = &mut run => return Outcome::Answered(answer),
             stop = told_to_stop(&self.host, self.process) => stop,
-            () = tokio::time::sleep_until(self.deadline) => Stop::TimedOut,
+            () = self.host.awake().sleep_until(self.deadline) => Stop::TimedOut,
         };
         let grace_ms = match stop {
             Stop::Ended => 0,
@@ -236,7 +237,7 @@ impl Runner {
             biased;
             stop = told_to_stop(&host, process) => stop,
             woken = mail => return woken.map(|()| None),
-            () = tokio::time::sleep_until(self.deadline) => Stop::TimedOut,
+            () = host.awake().sleep_until(self.deadline) => Stop::TimedOut,
             () = self.running.ended() => {
                 let (reason, error) = self.how_it_went().await;
                 return Ok(Some(self.end(failed(reason, error)).await));

@@ -195,6 +195,7 @@ pub(crate) async fn call(
     if matches!((tool.audience, caller), (Audience::Runners, Caller::Session(_))) {
         return Err(unknown());
     }
+    host.note_sleep().await.map_err(ToolError::from)?;
     if let Caller::Session(session) = caller {
         host.look_after(session, name, &arguments).await.map_err(ToolError::from)?;
     }

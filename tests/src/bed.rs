@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use assistant_host::awake::Awake;
 use assistant_host::events::Kind;
 use assistant_host::host::{Host, OpenError, Options};
 use assistant_host::launcher::RunnerCommand;
@@ -26,6 +27,8 @@ pub struct Bed {
     pub limits: Limits,
     /// How its hosts start a runner.
     pub runner: RunnerCommand,
+    /// What counts the time of its hosts' limits.
+    pub awake: Awake,
     model: Arc<dyn Model>,
 }
 
@@ -51,7 +54,7 @@ impl Bed {
         for (name, text) in assistants {
             std::fs::write(dir.path().join("assistants").join(name), text).expect("a file");
         }
-        Self { dir, limits: Limits::default(), runner: RunnerCommand::new(runner), model }
+        Self { dir, limits: Limits::default(), runner: RunnerCommand::new(runner), awake: Awake::machine(), model }
     }
 
     /// The state directory.
@@ -71,6 +74,7 @@ impl Bed {
     pub async fn try_open(&self) -> Result<Host, OpenError> {
         let mut options = Options::new(self.state(), self.runner.clone());
         options.limits = self.limits;
+        options.awake = self.awake.clone();
         options.project = Some(self.project());
         options.sources = registry::sources(None, None, None, &[self.dir.path().join("assistants")]);
         options.models.insert("scripted", self.model.clone());

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::app::{AppTool, Approve};
+use crate::awake::Awake;
 use crate::hooks::Hooks;
 use crate::launcher::RunnerCommand;
 use crate::limits::Limits;
@@ -39,6 +40,8 @@ pub struct Options {
     pub runner: RunnerCommand,
     /// Tells the time.
     pub clock: Clock,
+    /// Counts the time of limits: only while the machine is awake.
+    pub awake: Awake,
     /// How long another host that holds the state directory is waited for: it may be about to end.
     pub lock_wait: Duration,
     /// Where whoever opens the host writes its log; errors that the host's own log explains name it.
@@ -62,6 +65,7 @@ impl Options {
             hooks: Hooks::default(),
             runner,
             clock: Arc::new(now),
+            awake: Awake::machine(),
             lock_wait: Duration::ZERO,
             log: None,
         }

@@ -4,19 +4,17 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use assistant_protocol::ids::SessionId;
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
-use tokio::time::Instant;
 
 use super::Host;
 use crate::process_table::{self, NotOpened};
 use crate::store::StoreError;
 
-/// How soon the end of a session is stored again where that failed.
-const STORE_AGAIN: Duration = Duration::from_secs(1);
+/// How soon the end of a session is stored again where that failed, milliseconds.
+const STORE_AGAIN_MS: u64 = 1_000;
 /// Arguments by which a call names processes and threads.
 const NAMES: [&str; 6] = ["process_id", "processId", "thread_id", "threadId", "process_ids", "processIds"];
 /// Processes of one call that are looked after.
@@ -40,7 +38,8 @@ pub(super) struct Graces {
 
 struct Left {
     principal: String,
-    ends_at: Instant,
+    /// By the clock of limits, milliseconds.
+    ends_at: u64,
 }
 
 impl Graces {
@@ -48,13 +47,13 @@ impl Graces {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn first(&self) -> Option<Instant> {
+    fn first(&self) -> Option<u64> {
         self.lock().values().map(|left| left.ends_at).min()
     }
 
     /// Takes those whose time is over.
-    fn due(&self) -> Vec<SessionId> {
-        let (mut left, now) = (self.lock(), Instant::now());
+    fn due(&self, now: u64) -> Vec<SessionId> {
+        let mut left = self.lock();
         let due: Vec<SessionId> =
             left.iter().filter(|(_, left)| left.ends_at <= now).map(|(session, _)| *session).collect();
         for session in &due {
@@ -98,15 +97,18 @@ impl Host {
     /// # Errors
     /// The store's.
     pub async fn end_session(&self, session: SessionId, ending: Ending) -> Result<(), StoreError> {
-        let grace = Duration::from_millis(self.limits().session_grace_ms);
-        if ending == Ending::Now || grace.is_zero() || self.closing().is_cancelled() {
+        let grace_ms = self.limits().session_grace_ms;
+        if ending == Ending::Now || grace_ms == 0 || self.closing().is_cancelled() {
             self.0.graces.lock().remove(&session);
             return self.store().write(move |tx| process_table::end_session(tx, session)).await;
         }
         let Some(principal) = self.store().write(move |tx| process_table::leave_session(tx, session)).await? else {
             return Ok(());
         };
-        self.0.graces.lock().insert(session, Left { principal, ends_at: Instant::now() + grace });
+        self.0
+            .graces
+            .lock()
+            .insert(session, Left { principal, ends_at: self.awake().now_ms().saturating_add(grace_ms) });
         self.0.graces.changed.notify_one();
         Ok(())
     }
@@ -129,7 +131,7 @@ impl Host {
             Ok::<_, StoreError>((principal, above.collect::<Result<Vec<_>, _>>()?))
         });
         let (principal, above) = look.await?;
-        let ends_at = Instant::now() + Duration::from_millis(self.limits().session_grace_ms);
+        let ends_at = self.awake().now_ms().saturating_add(self.limits().session_grace_ms);
         for (session, left) in self.0.graces.lock().iter_mut() {
             let meant = everyone || above.contains(&Some(*session));
             if meant && Some(&left.principal) == principal.as_ref() {
@@ -155,13 +157,13 @@ pub(super) async fn end_the_left(host: Host) {
         tokio::select! {
             () = host.0.graces.changed.notified() => continue,
             () = host.closing().cancelled() => return,
-            () = tokio::time::sleep_until(first.unwrap_or_else(Instant::now)), if first.is_some() => {}
+            () = host.awake().sleep_until(first.unwrap_or_default()), if first.is_some() => {}
         }
-        for session in host.0.graces.due() {
+        for session in host.0.graces.due(host.awake().now_ms()) {
             tracing::info!(%session, "a session was left and nobody came back: its processes are cancelled");
             if let Err(error) = host.store().write(move |tx| process_table::end_left_session(tx, session)).await {
                 tracing::error!(%error, %session, "the end of a session is not stored yet");
-                let left = Left { principal: String::new(), ends_at: Instant::now() + STORE_AGAIN };
+                let left = Left { principal: String::new(), ends_at: host.awake().now_ms() + STORE_AGAIN_MS };
                 host.0.graces.lock().insert(session, left);
             }
         }

@@ -182,6 +182,18 @@ pub fn expire(tx: &Tx<'_>) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Gives what waits for an answer more time: the machine slept for `by_ms` milliseconds.
+///
+/// # Errors
+/// The store's.
+pub fn postpone(tx: &Tx<'_>, by_ms: u64) -> Result<(), StoreError> {
+    let by = i64::try_from(by_ms).unwrap_or(i64::MAX);
+    tx.db
+        .prepare_cached("UPDATE questions SET answer_by_at = min(answer_by_at, ?2) + ?1 WHERE state = 'PENDING'")?
+        .execute([by, i64::MAX - by])?;
+    Ok(())
+}
+
 /// A question of a process.
 ///
 /// # Errors

@@ -1,6 +1,10 @@
 //! Time and turns: what a limit of theirs ends, and what an assistant may still hand in then.
 
-use conformance::bed::{Bed, Client, assistant, script};
+use std::time::Duration;
+
+use assistant_host::awake::ByHand;
+use assistant_host::host::Ending;
+use conformance::bed::{Bed, Client, SOON, assistant, script};
 use serde_json::{Value, json};
 
 use crate::RUNNER;
@@ -58,5 +62,99 @@ async fn tools_are_refused_after_the_last_turn() {
     let said = client.call("read_log", json!({ "process_id": spawned["process_id"], "transcript": true })).await;
     assert!(said.to_string().contains("limit_turns"), "{said}");
     assert!(client.mail(&spawned).await[0].contains("Until then it had:\nmore"));
+    client.host.close().await;
+}
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// A bed whose time is moved by hand, with the assistant `x`, and `marker`, which is soon done by the real time.
+fn by_hand(tools: &str, steps: Value) -> (Bed, ByHand) {
+    let hand = ByHand::default();
+    let files = [("x.md", assistant("x", tools)), ("marker.md", assistant("marker", ""))];
+    let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (*name, text.as_str())).collect();
+    let marker = json!([{ "text": "done", "delay_ms": 20 }]);
+    let mut bed = Bed::new(RUNNER, &files, &script(&[("x", steps), ("marker", marker)]));
+    bed.awake = hand.clock();
+    (bed, hand)
+}
+
+/// Lets real time pass: as much as another process needs for its whole life.
+async fn pass(client: &Client) {
+    let marker = client.spawn("marker", "go").await;
+    assert_eq!(client.end(&marker).await["status"], "finished");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_wall_time_counts_while_the_machine_is_awake() {
+    let (mut bed, hand) = by_hand("", json!([{ "hang": true }]));
+    bed.limits.wall_ms = 3_600_000;
+    let client = bed.open().await;
+    let spawned = client.spawn("x", "go").await;
+    client.asked(&spawned).await;
+    hand.sleep(HOUR * 24);
+    hand.advance(HOUR - Duration::from_millis(1));
+    pass(&client).await;
+    assert_eq!(client.poll(&spawned).await["status"], "running", "a millisecond is left");
+    hand.advance(Duration::from_millis(1));
+    let ended = client.end(&spawned).await;
+    assert_eq!((&ended["status"], &ended["reason"]), (&json!("failed"), &json!("timed_out")), "{ended}");
+    assert!(ended["error"].as_str().is_some_and(|text| text.contains("limit wall_ms: 3600000 ms")), "{ended}");
+    client.host.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn questions_get_the_time_back_that_the_machine_slept() {
+    let asks = json!([
+        { "tool_calls": [{ "tool_name": "ask_parent", "arguments": { "question": "well?" } }] },
+        { "text": "{{ask_parent.answer}}" },
+    ]);
+    let (bed, hand) = by_hand("ask_parent", asks);
+    let client = bed.open().await;
+    let spawned = client.spawn("x", "go").await;
+    client.until(&spawned, "waiting").await;
+    let left = async || {
+        let pending = client.call("get_pending_questions", json!({})).await;
+        let time = |name: &str| pending["questions"][0][name].as_i64().expect("a time");
+        time("answer_by_at") - time("asked_at")
+    };
+    assert_eq!(left().await, 86_400_000);
+    hand.sleep(HOUR * 30);
+    assert_eq!(left().await, 86_400_000 + 30 * 3_600_000);
+    assert_eq!(left().await, 86_400_000 + 30 * 3_600_000, "once");
+    client.call("reply_assistant", json!({ "process_id": spawned["process_id"], "answer": "yes" })).await;
+    assert_eq!(client.end(&spawned).await["status"], "finished");
+    client.host.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_grace_of_a_left_session_counts_while_the_machine_is_awake() {
+    let (mut bed, hand) = by_hand("", json!([{ "hang": true }]));
+    bed.limits.session_grace_ms = 600_000;
+    let client = bed.open().await;
+    let other = Client::of(&client.host).await;
+    let spawned = client.spawn("x", "go").await;
+    client.asked(&spawned).await;
+    client.host.end_session(client.session, Ending::AfterGrace).await.expect("left");
+    hand.advance(Duration::from_millis(599_999));
+    pass(&other).await;
+    let process = spawned["process_id"].as_str().and_then(|id| id.parse().ok()).expect("an id");
+    assert!(
+        !client.host.process(process).await.expect("read").expect("there").status.is_end(),
+        "a millisecond is left"
+    );
+    hand.advance(Duration::from_millis(1));
+    let ended = async {
+        let mut after = 0;
+        loop {
+            let row = client.host.process(process).await.expect("read").expect("there");
+            if row.status.is_end() {
+                return row;
+            }
+            let news = client.host.events(process, after, 100).await.expect("events");
+            after = news.last().map_or(after, |event| event.seq);
+        }
+    };
+    let ended = tokio::time::timeout(SOON, ended).await.expect("it ends");
+    assert_eq!(ended.cause.map(|cause| cause.name()), Some("session_ended"));
     client.host.close().await;
 }
