@@ -11,6 +11,7 @@ use assistant_host::launcher::RunnerCommand;
 use assistant_host::limits::Limits;
 use assistant_host::model::{Model, ScriptedModel};
 use assistant_host::registry;
+use assistant_host::store;
 use assistant_host::tools::CallError;
 use assistant_protocol::ids::SessionId;
 use serde_json::{Map, Value, json};
@@ -88,6 +89,17 @@ impl Bed {
     pub async fn open(&self) -> Client {
         let host = self.try_open().await.expect("a host");
         Client::of(&host).await
+    }
+}
+
+/// Whatever a test did: nothing is in the store that must never be.
+impl Drop for Bed {
+    fn drop(&mut self) {
+        let db = self.state().join(store::FILE);
+        if !std::thread::panicking() && db.exists() {
+            let wrong = crate::oracle::check(&db);
+            assert!(wrong.is_empty(), "the store of this test:\n{}", wrong.join("\n"));
+        }
     }
 }
 

@@ -3,4 +3,5 @@
 pub mod bed;
 pub mod doors;
 pub mod model_server;
+pub mod oracle;
 pub mod timing;
