@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use assistant_protocol::types::Usage;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::hooks::Hooks;
 use crate::limits::Limits;
+use crate::model::prices::{Price, Prices};
 
 pub mod paths;
 mod secret;
@@ -31,6 +31,8 @@ pub struct Config {
     pub strict_models: bool,
     /// The models, by the name that definitions and commands use.
     pub models: BTreeMap<String, ModelConfig>,
+    /// What models cost, by the provider's name for them; above the table that comes with the program.
+    pub prices: Prices,
     /// Further names of models.
     pub model_aliases: BTreeMap<String, String>,
     /// Tools of other systems by the tool of ours that stands in.
@@ -69,38 +71,12 @@ pub struct ModelConfig {
     /// Settings of the provider's own, added to each request's body.
     #[serde(default)]
     pub extra: Map<String, Value>,
-    /// What it costs. Without it costs are unknown, not zero.
+    /// What it costs, where [`crate::model::prices`] does not know it or is wrong. Unknown is not zero.
     #[serde(default)]
     pub price: Option<Price>,
     /// The script of a `scripted` model. Relative to the configuration file.
     #[serde(default)]
     pub script: Option<PathBuf>,
-}
-
-/// What a model costs, US dollars for a million tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Price {
-    /// Of tokens read.
-    pub input: f64,
-    /// Of tokens written.
-    pub output: f64,
-    /// Of tokens read from the cache; as others read where it is left out.
-    pub cache_read: Option<f64>,
-    /// Of tokens written to the cache; as others read where it is left out.
-    pub cache_write: Option<f64>,
-}
-
-impl Price {
-    /// What a usage costs, US dollars.
-    #[must_use]
-    pub fn cost(&self, usage: &Usage) -> f64 {
-        let count = |tokens: Option<u64>| tokens.unwrap_or(0) as f64;
-        let (read, written) = (count(usage.cache_read_tokens), count(usage.cache_write_tokens));
-        let plain = (count(usage.input_tokens) - read - written).max(0.0);
-        let cached = read * self.cache_read.unwrap_or(self.input) + written * self.cache_write.unwrap_or(self.input);
-        (plain * self.input + cached + count(usage.output_tokens) * self.output) / 1_000_000.0
-    }
 }
 
 /// What speaks to a model.
@@ -238,6 +214,8 @@ fn wrong(text: &str, path: &Path, error: &toml::de::Error) -> ConfigError {
 
 #[cfg(test)]
 mod tests {
+    use assistant_protocol::types::Usage;
+
     use super::*;
 
     fn error(text: &str) -> String {
@@ -294,7 +272,7 @@ mod tests {
 
     #[test]
     fn errors_name_the_key_and_the_line() {
-        let top = "expected one of `default_model`, `strict_models`, `models`, `model_aliases`, `tool_aliases`, `hooks`, `limits`";
+        let top = "expected one of `default_model`, `strict_models`, `models`, `prices`, `model_aliases`, `tool_aliases`, `hooks`, `limits`";
         assert_eq!(error("a = 1"), format!("c.toml, line 1: unknown field `a`, {top}"));
         let limits = error("[limits]\n\ndeep = 1");
         assert!(limits.starts_with("c.toml, line 3: unknown field `deep`, expected one of `depth`"), "{limits}");

@@ -2,6 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+mod usd;
+
+pub use usd::Usd;
+
 macro_rules! limits {
     ($($(#[doc = $doc:literal])* $name:ident: $type:ty = $default:expr;)*) => {
         /// What is allowed, for each session, tree, process or the host.
@@ -16,7 +20,7 @@ macro_rules! limits {
             #[must_use]
             pub fn zero(&self) -> Option<&'static str> {
                 let may_be = [
-                    "grace_ms", "shutdown_ms", "model_retries", "client_wait_ms", "stderr_bytes", "host_idle_ms",
+                    "grace_ms", "shutdown_ms", "retry_for_ms", "client_wait_ms", "stderr_bytes", "host_idle_ms",
                     "session_grace_ms",
                 ];
                 let all = [$((stringify!($name), u64::from(self.$name)),)*];
@@ -53,6 +57,12 @@ limits! {
     tool_calls: u32 = 500;
     /// Model calls in flight in the host.
     model_calls: u32 = 8;
+    /// Tokens of all model calls of a tree, read and written.
+    tokens_per_tree: u64 = 2_000_000;
+    /// Tokens of all model calls of the host in a day (UTC), read and written.
+    tokens_per_day: u64 = 20_000_000;
+    /// Cost of all model calls of a tree, US dollars; no limit unless one is set.
+    cost_per_tree_usd: Usd = Usd::UNCAPPED;
     /// One tool call; its own waits are exempt.
     tool_call_ms: u64 = 5 * 60 * 1_000;
     /// One message.
@@ -79,8 +89,8 @@ limits! {
     noise_lines: u32 = 100;
     /// Of a runner's stderr, kept in memory.
     stderr_bytes: u64 = 64 * 1024;
-    /// Attempts at a model call beyond the first.
-    model_retries: u32 = 3;
+    /// How long a model call that may succeed later is made again, from its first failure on.
+    retry_for_ms: u64 = 10 * 60 * 1_000;
     /// Most of the answer of a tool, characters.
     answer_chars: u32 = 40_000;
     /// How long the processes of a session go on when its client has gone. A client of the same principal that asks

@@ -7,9 +7,11 @@ use futures::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+pub mod estimate;
 mod models;
 #[cfg(feature = "network-models")]
 pub mod network;
+pub mod prices;
 mod retry;
 pub mod scripted;
 
@@ -31,6 +33,9 @@ pub trait Model: Send + Sync {
     /// The provider, as errors and records name it.
     fn provider(&self) -> &str;
 }
+
+/// Most tokens of an answer where neither the caller nor the configuration says. (genai would ask Anthropic for 64,000.)
+pub const OUTPUT_TOKENS_DEFAULT: u32 = 8_192;
 
 /// One call of a model.
 #[derive(Debug, Clone, Default)]

@@ -11,6 +11,7 @@ use crate::limits::Limits;
 use crate::names::named;
 use crate::store::{StoreError, Tx};
 
+pub mod budget;
 mod end;
 mod keys;
 mod progress;

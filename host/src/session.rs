@@ -20,6 +20,7 @@ use crate::limits::Limits;
 use crate::process_table::{self, End, Process, Reason, Settled};
 use crate::store::StoreError;
 
+mod account;
 mod begin;
 mod hand_in;
 mod link;

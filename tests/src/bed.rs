@@ -9,6 +9,7 @@ use assistant_host::events::Kind;
 use assistant_host::host::{Host, OpenError, Options};
 use assistant_host::launcher::RunnerCommand;
 use assistant_host::limits::Limits;
+use assistant_host::model::prices::Price;
 use assistant_host::model::{Model, ScriptedModel};
 use assistant_host::registry;
 use assistant_host::store;
@@ -30,6 +31,8 @@ pub struct Bed {
     pub runner: RunnerCommand,
     /// What counts the time of its hosts' limits.
     pub awake: Awake,
+    /// What its model costs.
+    pub price: Option<Price>,
     model: Arc<dyn Model>,
 }
 
@@ -55,7 +58,8 @@ impl Bed {
         for (name, text) in assistants {
             std::fs::write(dir.path().join("assistants").join(name), text).expect("a file");
         }
-        Self { dir, limits: Limits::default(), runner: RunnerCommand::new(runner), awake: Awake::machine(), model }
+        let (limits, runner) = (Limits::default(), RunnerCommand::new(runner));
+        Self { dir, limits, runner, awake: Awake::machine(), price: None, model }
     }
 
     /// The state directory.
@@ -79,6 +83,9 @@ impl Bed {
         options.project = Some(self.project());
         options.sources = registry::sources(None, None, None, &[self.dir.path().join("assistants")]);
         options.models.insert("scripted", self.model.clone());
+        if let Some(price) = self.price {
+            options.models.set_price("scripted", price);
+        }
         Host::open(options).await
     }
 

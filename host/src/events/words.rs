@@ -23,7 +23,7 @@ pub(crate) fn in_words(kind: &str, data: &Value) -> Option<String> {
         }
         "model_call" => format!("asks {}", text("model")),
         "model_retry" => {
-            format!("again in {} ms ({} of {}): {}", data["wait_ms"], data["retry"], data["of"], text("error"))
+            format!("again in {} ms (retry {}): {}", data["wait_ms"], data["retry"], text("error"))
         }
         "model_answer" if data["error"].is_string() => format!("the model failed: {}", text("error")),
         "model_answer" => {

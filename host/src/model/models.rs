@@ -5,8 +5,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::config::{Config, ConfigError, ModelConfig, Price, Provider, Secret, read_key_file};
-use crate::model::{Model, ScriptedModel};
+use crate::config::{Config, ConfigError, ModelConfig, Provider, Secret, read_key_file};
+use crate::model::prices::{self, Price};
+use crate::model::{Model, OUTPUT_TOKENS_DEFAULT, ScriptedModel};
 
 /// What is used with no configuration: the first whose key is set. Key, provider, model.
 const MODELS_OF_KEYS: [(&str, Provider, &str); 2] = [
@@ -42,7 +43,25 @@ struct Known {
     /// The model, or why it cannot be used now.
     model: Result<Arc<dyn Model>, String>,
     context_tokens: Option<u32>,
+    /// Most tokens of an answer.
+    max_output_tokens: u32,
     price: Option<Price>,
+}
+
+impl Known {
+    /// A model with its settings. What the provider itself serves has a known price.
+    fn new(id: String, model: Result<Arc<dyn Model>, String>, settings: &ModelConfig, config: &Config) -> Self {
+        let own_address = settings.base_url.is_none() && settings.provider != Provider::Scripted;
+        let listed =
+            config.prices.get(&id).copied().or_else(|| prices::of(&config.prices, &id).filter(|_| own_address));
+        Self {
+            id,
+            model,
+            context_tokens: settings.context_tokens,
+            max_output_tokens: settings.max_output_tokens.unwrap_or(OUTPUT_TOKENS_DEFAULT),
+            price: settings.price.or(listed),
+        }
+    }
 }
 
 /// The model that is used for a wish.
@@ -112,10 +131,7 @@ impl Models {
         for (name, settings) in &config.models {
             let model = usable(config, name, settings, env)?;
             let id = settings.model.clone().unwrap_or_default();
-            models.by_name.insert(
-                name.clone(),
-                Known { id, model, context_tokens: settings.context_tokens, price: settings.price },
-            );
+            models.by_name.insert(name.clone(), Known::new(id, model, settings, config));
         }
         if models.by_name.is_empty() {
             models.add_by_keys(config, env)?;
@@ -128,7 +144,21 @@ impl Models {
     pub fn insert(&mut self, name: impl Into<String>, model: Arc<dyn Model>) {
         let name = name.into();
         self.default.get_or_insert_with(|| name.clone());
-        self.by_name.insert(name, Known { id: String::new(), model: Ok(model), context_tokens: None, price: None });
+        let known = Known {
+            id: String::new(),
+            model: Ok(model),
+            context_tokens: None,
+            max_output_tokens: OUTPUT_TOKENS_DEFAULT,
+            price: None,
+        };
+        self.by_name.insert(name, known);
+    }
+
+    /// Sets what a model of this name costs. An unknown name is left alone.
+    pub fn set_price(&mut self, name: &str, price: Price) {
+        if let Some(known) = self.by_name.get_mut(name) {
+            known.price = Some(price);
+        }
     }
 
     /// The model of a configured name, if it can be used.
@@ -141,6 +171,12 @@ impl Models {
     #[must_use]
     pub fn context_tokens(&self, name: &str) -> Option<u32> {
         self.by_name.get(name).and_then(|known| known.context_tokens)
+    }
+
+    /// Most tokens of an answer of a model, unless a call asks for less.
+    #[must_use]
+    pub fn max_output_tokens(&self, name: &str) -> u32 {
+        self.by_name.get(name).map_or(OUTPUT_TOKENS_DEFAULT, |known| known.max_output_tokens)
     }
 
     /// The configured names.
@@ -235,7 +271,7 @@ impl Models {
                 return Ok(());
             }
             let model = usable(config, id, &settings, env)?;
-            self.by_name.insert(id.to_owned(), Known { id: id.to_owned(), model, context_tokens: None, price: None });
+            self.by_name.insert(id.to_owned(), Known::new(id.to_owned(), model, &settings, config));
             self.default.get_or_insert_with(|| id.to_owned());
         }
         Ok(())

@@ -26,7 +26,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
 use crate::config::Secret;
-use crate::model::{Answer, Ask, Model, ModelError, ModelErrorKind, Progress};
+use crate::model::{Answer, Ask, Model, ModelError, ModelErrorKind, OUTPUT_TOKENS_DEFAULT, Progress};
 
 mod address;
 mod anthropic;
@@ -40,9 +40,6 @@ mod told;
 use failure::{Failure, Speaker};
 use tap::Tap;
 use told::{Fold, Told};
-
-/// Most tokens of one answer where the configuration says nothing. (genai would ask Anthropic for 64,000.)
-const OUTPUT_TOKENS_DEFAULT: u32 = 8_192;
 
 /// The name that genai is told. Never the real one: genai cuts names (`qwen3-high`, `a::b`) and derives settings from
 /// them; the exact name is in `extra_body`.

@@ -4,6 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 use crate::limits::Limits;
 use crate::model::{Answer, Ask, Model, ModelError, ModelErrorKind, Progress};
@@ -20,15 +21,15 @@ const RETRY_AFTER_MS_MAX: u64 = 60_000;
 pub struct RetryNotice {
     /// Which repetition comes, from 1.
     pub retry: u32,
-    /// How many there may be.
-    pub retries_max: u32,
     /// The wait before it, milliseconds.
     pub wait_ms: u64,
+    /// How long the call is still tried for after this failure, that wait included, milliseconds.
+    pub left_ms: u64,
     /// Why the call failed.
     pub error: ModelError,
 }
 
-/// Asks a model, up to `limits.model_retries` times again where that may help.
+/// Asks a model; where that may help, again and again until `limits.retry_for_ms` after the first failure.
 ///
 /// Holds one of `permits` while a call is in flight and none while it waits. `on_retry` is told before each wait. What
 /// `seen` was told of a failed attempt is told again by the next.
@@ -43,18 +44,24 @@ pub async fn answer_with_retries(
     permits: &Semaphore,
     mut on_retry: impl FnMut(RetryNotice),
 ) -> Result<Answer, ModelError> {
-    let mut retry = 0;
+    let (mut retry, mut give_up) = (0, None);
     loop {
         let permit = permits.acquire().await.map_err(|_| closed(model))?;
         let outcome = model.answer(ask.clone(), seen).await;
         drop(permit);
         let error = match outcome {
-            Err(error) if error.kind.retryable() && retry < limits.model_retries => error,
+            Err(error) if error.kind.retryable() => error,
             outcome => return outcome,
         };
+        let give_up = *give_up.get_or_insert_with(|| Instant::now() + Duration::from_millis(limits.retry_for_ms));
+        let left = give_up.saturating_duration_since(Instant::now());
         retry += 1;
         let wait_ms = wait_ms(retry, error.retry_after_ms, RandomState::new().hash_one(retry));
-        on_retry(RetryNotice { retry, retries_max: limits.model_retries, wait_ms, error });
+        if Duration::from_millis(wait_ms) > left {
+            return Err(error);
+        }
+        let left_ms = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
+        on_retry(RetryNotice { retry, wait_ms, left_ms, error });
         tokio::time::sleep(Duration::from_millis(wait_ms)).await;
     }
 }
@@ -82,12 +89,10 @@ mod tests {
     use std::sync::Mutex;
     use std::time::Duration;
 
+    use super::*;
     use assistant_protocol::types::{FinishReason, Message, Role, Usage};
     use futures::FutureExt;
     use futures::future::BoxFuture;
-    use tokio::time::Instant;
-
-    use super::*;
 
     /// Fails with each of its errors in turn, then answers. Sees to it that a permit is held while it works.
     struct Fails<'p> {
@@ -129,7 +134,8 @@ mod tests {
         let model = Fails { errors, permits: &permits };
         let mut notices = Vec::new();
         let start = Instant::now();
-        let outcome = answer_with_retries(&model, &Ask::default(), &|_| {}, &Limits::default(), &permits, |notice| {
+        let limits = Limits { retry_for_ms: 62_000, ..Limits::default() };
+        let outcome = answer_with_retries(&model, &Ask::default(), &|_| {}, &limits, &permits, |notice| {
             assert_eq!(permits.available_permits(), 1, "no permit is held while waiting");
             notices.push(notice);
         })
@@ -140,7 +146,9 @@ mod tests {
         );
         assert_eq!(notices.len(), waits.len());
         for (at, (notice, (least, most))) in notices.iter().zip(waits).enumerate() {
-            assert_eq!((notice.retry as usize, notice.retries_max), (at + 1, 3));
+            assert_eq!(notice.retry as usize, at + 1);
+            let before: u64 = notices[..at].iter().map(|notice| notice.wait_ms + 1).sum();
+            assert_eq!(notice.left_ms, 62_000 - before, "the time counts from the first failure");
             assert!((*least..=*most).contains(&notice.wait_ms), "{} is not in {least}..={most}", notice.wait_ms);
         }
         let waited: u64 = notices.iter().map(|notice| notice.wait_ms).sum();
@@ -155,8 +163,9 @@ mod tests {
         check(&[], &[], Ok("done")).await;
         check(&[error(Overloaded, None)], &backoff[..1], Ok("done")).await;
         check(&[error(Unreachable, None), error(Cut, None), error(TimedOut, None)], &backoff, Ok("done")).await;
-        let four = [Overloaded, Overloaded, Overloaded, Cut].map(|kind| error(kind, None));
-        check(&four, &backoff, Err(Cut)).await;
+        // The fifth wait, 4 to 8 s, still fits into the time; the one that is asked for then does not.
+        let six = [error(Overloaded, Some(50_000)), error(Overloaded, None), error(Cut, Some(20_000))];
+        check(&six, &[(50_000, 50_000), (500, 1_000)], Err(Cut)).await;
         check(&[error(RateLimited, Some(7_000))], &[(7_000, 7_000)], Ok("done")).await;
         check(&[error(RateLimited, Some(3_600_000))], &[(60_000, 60_000)], Ok("done")).await;
         check(&[error(RateLimited, Some(1))], &backoff[..1], Ok("done")).await;

@@ -85,6 +85,7 @@ pub fn end(tx: &mut Tx<'_>, process: ProcessId, how: End) -> Result<bool, StoreE
             ":status": status, ":reason": reason, ":cause": cause, ":error": error, ":result": result,
             ":structured": structured.map(|value| value.to_string()), ":now": tx.now, ":process": process.to_string(),
         })?;
+    super::budget::settle_given_up(tx, process)?;
     let told = json!({ "status": status, "reason": reason, "cause": cause, "error": error });
     events::record(tx, process, events::Kind::Status, &told)?;
     let ended = get(tx.db, process)?;

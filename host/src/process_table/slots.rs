@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, named_params};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{LIVING, Status, advance, get, id};
+use super::{LIVING, Status, advance, budget, get, id};
 use crate::limits::Limits;
 use crate::store::{StoreError, Tx};
 
@@ -22,6 +22,8 @@ pub struct Capacity {
     /// The place of this one among them; 1 is the next.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub position: Option<u32>,
+    /// Tokens that it and all below it may still use.
+    pub budget_left: u64,
 }
 
 /// Slots held: starting or running, and no unfinished child. Of a session, or of the host.
@@ -64,28 +66,47 @@ pub fn living(db: &Connection) -> Result<u32, StoreError> {
     Ok(look.query_row([], |row| row.get(0))?)
 }
 
-/// Moves every queued process for which there is a slot to `starting`: one of each session in turn, oldest first.
+/// The sessions of which a process waits for a slot: those that use the fewest first, of them the one that has waited
+/// longest for its turn.
+fn waiting_sessions(db: &Connection) -> Result<Vec<SessionId>, StoreError> {
+    let mut look = db.prepare_cached(&format!(
+        "SELECT q.session_id,
+           (SELECT count(*) FROM assistant_processes p WHERE p.session_id = q.session_id AND {LIVING}
+              AND p.status IN ('starting', 'running')) AS at_work,
+           (SELECT max(started_at) FROM assistant_processes p WHERE p.session_id = q.session_id) AS last_turn
+         FROM assistant_processes q WHERE {LIVING} AND q.status = 'queued'
+         GROUP BY q.session_id ORDER BY at_work, last_turn, min(q.seq)"
+    ))?;
+    let rows = look.query_map([], |row| id(row, "session_id"))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// Whether a slot of the host is waited for by other sessions that could take it.
+pub(super) fn others_come_first(db: &Connection, session: SessionId, limits: &Limits) -> Result<bool, StoreError> {
+    for other in waiting_sessions(db)?.into_iter().filter(|other| *other != session) {
+        if room(db, other, limits)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Moves every queued process for which there is a slot to `starting`: one after the other, of the session whose turn it
+/// is, there the oldest first.
 ///
 /// # Errors
 /// The store's.
 pub fn start_ready(tx: &mut Tx<'_>, limits: &Limits) -> Result<(), StoreError> {
     loop {
-        let sessions: Vec<SessionId> = {
-            let mut look = tx.db.prepare_cached(&format!(
-                "SELECT session_id FROM assistant_processes WHERE {LIVING} AND status = 'queued'
-                 GROUP BY session_id ORDER BY min(seq)"
-            ))?;
-            let rows = look.query_map([], |row| id(row, "session_id"))?;
-            rows.collect::<Result<_, _>>()?
-        };
         let mut started = false;
-        for session in sessions {
+        for session in waiting_sessions(tx.db)? {
             if room(tx.db, session, limits)?
                 && let Some(next) = first_queued(tx.db, session)?
             {
                 let row = get(tx.db, next)?;
                 advance(tx, &row, Status::Starting)?;
                 started = true;
+                break;
             }
         }
         if !started {
@@ -98,7 +119,7 @@ pub fn start_ready(tx: &mut Tx<'_>, limits: &Limits) -> Result<(), StoreError> {
 ///
 /// # Errors
 /// The store's.
-pub fn capacity(db: &Connection, process: ProcessId, limits: &Limits) -> Result<Capacity, StoreError> {
+pub fn capacity(db: &Connection, process: ProcessId, limits: &Limits, now: i64) -> Result<Capacity, StoreError> {
     let row = get(db, process)?;
     let position = if row.status == Status::Queued {
         let mut look = db.prepare_cached(&format!(
@@ -114,11 +135,6 @@ pub fn capacity(db: &Connection, process: ProcessId, limits: &Limits) -> Result<
         limit: limits.running_per_session,
         queued: count_status(db, row.session, Some(Status::Queued))?,
         position,
+        budget_left: budget::left(db, process, limits, now)?.tokens,
     })
-}
-
-/// Processes that were ever spawned in a tree, its root included.
-pub(super) fn count_tree(db: &Connection, root: ProcessId) -> Result<u32, StoreError> {
-    let mut look = db.prepare_cached("SELECT count(*) FROM assistant_processes WHERE root_process_id = ?1")?;
-    Ok(look.query_row([root.to_string()], |row| row.get(0))?)
 }

@@ -4,7 +4,7 @@ use assistant_protocol::ids::{ProcessId, ThreadId};
 use rusqlite::{Connection, OptionalExtension, named_params};
 use serde_json::json;
 
-use super::{Status, advance, get, id, session, slots};
+use super::{Status, advance, budget, get, id, session, slots};
 use crate::caller::Caller;
 use crate::limits::Limits;
 use crate::store::{StoreError, Tx};
@@ -62,8 +62,10 @@ pub enum Refused {
     #[error("the caller has ended")]
     CallerEnded,
     /// The caller is as deep as assistants may be.
-    #[error("assistants may be {limit} deep, and this one is")]
+    #[error("the caller is at level {count}, the deepest that may be is {limit}")]
     Depth {
+        /// Levels below a session.
+        count: u32,
         /// Levels below a session.
         limit: u32,
     },
@@ -75,6 +77,9 @@ pub enum Refused {
         /// Processes.
         limit: u32,
     },
+    /// The tokens or the money of the tree or of the day are used up.
+    #[error(transparent)]
+    OverBudget(budget::OverBudget),
     /// The session has as many living processes as it may.
     #[error("{count} processes of this session have not ended, the most that may live is {limit}")]
     Living {
@@ -108,7 +113,7 @@ impl From<rusqlite::Error> for Refused {
     }
 }
 
-/// Writes the row of a new process. It takes a free slot only if no older process of its session waits for one.
+/// Writes the row of a new process. It takes a free slot only if no older process waits that could take it.
 ///
 /// # Errors
 /// [`Refused`] tells which limit; nothing is written then.
@@ -133,13 +138,15 @@ pub fn spawn(tx: &mut Tx<'_>, caller: Caller, new: &NewProcess) -> Result<Spawne
     }
     let depth = parent.as_ref().map_or(1, |parent| parent.depth + 1);
     if depth > limits.depth {
-        return Err(Refused::Depth { limit: limits.depth });
+        return Err(Refused::Depth { count: depth - 1, limit: limits.depth });
     }
-    if let Some(parent) = &parent {
-        let count = slots::count_tree(tx.db, parent.root)?;
-        if count >= limits.spawns_per_tree {
-            return Err(Refused::SpawnsPerTree { count, limit: limits.spawns_per_tree });
-        }
+    if let Some(parent) = &parent
+        && let Some((count, limit)) = budget::full_of_spawns(tx.db, parent.id)?
+    {
+        return Err(Refused::SpawnsPerTree { count, limit });
+    }
+    if let Some(over) = budget::used_up(tx.db, parent.as_ref().map(|parent| parent.id), limits, tx.now)? {
+        return Err(Refused::OverBudget(over));
     }
     let count = slots::count_status(tx.db, session_id, None)?;
     if count >= limits.living_per_session {
@@ -147,7 +154,7 @@ pub fn spawn(tx: &mut Tx<'_>, caller: Caller, new: &NewProcess) -> Result<Spawne
     }
     let (queued, room) =
         (slots::count_status(tx.db, session_id, Some(Status::Queued))?, slots::room(tx.db, session_id, limits)?);
-    let starts = room && queued == 0;
+    let starts = room && queued == 0 && !slots::others_come_first(tx.db, session_id, limits)?;
     if !starts && queued >= limits.queue_per_session {
         return Err(Refused::Queue { count: queued, limit: limits.queue_per_session });
     }
@@ -200,7 +207,7 @@ pub fn spawn(tx: &mut Tx<'_>, caller: Caller, new: &NewProcess) -> Result<Spawne
     // The caller holds no slot while this child lives, so others may start.
     tx.wake(crate::store::SUPERVISOR);
     let status = if starts { Status::Starting } else { Status::Queued };
-    Ok(Spawned { status, capacity: slots::capacity(tx.db, new.id, limits)? })
+    Ok(Spawned { status, capacity: slots::capacity(tx.db, new.id, limits, tx.now)? })
 }
 
 /// The process that goes on from this one, if there is one.

@@ -29,8 +29,12 @@ pub(super) async fn load(host: &Host, process: ProcessId) -> Result<Option<Loade
             if row.status != Status::Starting {
                 return Ok(None);
             }
-            let definition = serde_json::from_str(&process_table::snapshot(db, &row.snapshot)?).map_err(damaged)?;
-            let limits = process_table::limits(db, process)?;
+            let definition: Definition =
+                serde_json::from_str(&process_table::snapshot(db, &row.snapshot)?).map_err(damaged)?;
+            let mut limits = process_table::limits(db, process)?;
+            // The definition's own limits are for itself; what it spawns has those that it was granted.
+            limits.turns = definition.max_turns.map_or(limits.turns, |turns| turns.min(limits.turns));
+            limits.wall_ms = definition.timeout_ms.map_or(limits.wall_ms, |wall| wall.min(limits.wall_ms));
             let history = row.resumed_from.map(|old| conversation::history(db, old)).transpose()?;
             Ok(Some(Loaded { row, limits, definition, history }))
         })

@@ -20,7 +20,7 @@ use crate::events;
 use crate::host::Host;
 use crate::limits::Limits;
 use crate::process_table::{self, Process};
-use crate::store::StoreError;
+use crate::store::{StoreError, Tx};
 use crate::tools::record::{self, Begun};
 use crate::tools::{self, CallError, Recorder, ToolError, grants};
 
@@ -124,9 +124,19 @@ impl Link {
 
     /// Queues an event of this process behind all earlier ones.
     pub(super) async fn record(&self, kind: events::Kind, told: Value) {
+        self.record_with(kind, told, |_| Ok(())).await;
+    }
+
+    /// The same, with what changes with the event.
+    pub(super) async fn record_with(
+        &self,
+        kind: events::Kind,
+        told: Value,
+        change: impl FnOnce(&Tx<'_>) -> Result<(), StoreError> + Send + 'static,
+    ) {
         let process = self.row.id;
         let recorded = self.host.store().write_later(move |tx| {
-            tx.wake(process);
+            change(tx)?;
             events::record(tx, process, kind, &told)
         });
         if let Err(error) = recorded.await {

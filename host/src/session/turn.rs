@@ -14,6 +14,7 @@ use futures::FutureExt;
 use serde_json::json;
 use tokio::sync::OwnedMutexGuard;
 
+use super::account::Account;
 use super::hand_in::HandIn;
 use super::link::{Link, NotBegun, cancelled, internal};
 use super::watch::cut_bytes;
@@ -90,34 +91,37 @@ async fn turn(link: &Arc<Link>, params: LlmRequestParams) -> Result<LlmRequestRe
     let (system, held): (Vec<_>, Vec<_>) =
         params.messages.into_iter().partition(|message| message.role == Role::System);
     let held = Arc::new(held);
+    let mut ask = ask(link, &system, params.tools, params.options.as_ref());
+    let account = Account::new(link, &ask, &held);
     // In a task of its own: what is taken in is never forgotten, even if this call is given up meanwhile.
     let (at_work, task_link, task_held) = (link.at_work().await, link.clone(), held.clone());
     let begun = tokio::spawn(async move {
         let _at_work = at_work;
-        begin(&task_link, conversation, &task_held).await
+        begin(&task_link, conversation, &task_held, account).await
     });
-    let mut conversation = begun
+    let (mut conversation, account) = begun
         .await
         .map_err(|error| RpcError::new(Kind::InternalError, format!("a model call panicked: {error}")))??;
     let inserted: Vec<Message> = conversation.unseen.iter().map(|(message, _)| message.clone()).collect();
-    let messages = held.iter().chain(&inserted).cloned().collect();
-    let ask = Ask {
-        tool_choice: if conversation.told_to_hand_in { ToolChoice::None } else { ToolChoice::Auto },
-        ..ask(link, &system, messages, params.tools, params.options.as_ref())
-    };
-    let mut answer = match ask_model(link, &ask).await {
+    ask.messages = held.iter().chain(&inserted).cloned().collect();
+    ask.max_output_tokens = Some(account.max_output_tokens());
+    if conversation.told_to_hand_in {
+        ask.tool_choice = ToolChoice::None;
+    }
+    let mut answer = match ask_model(link, &ask, account).await {
         Ok(answer) => answer,
         Err(error) => {
             let told = json!({
                 "error": error.message, "kind": error.kind.to_string(), "provider": error.provider, "status": error.status,
             });
-            link.record(events::Kind::ModelAnswer, told).await;
+            let kind = error.kind;
+            link.record_with(events::Kind::ModelAnswer, told, move |tx| account.settle_failed(tx, kind)).await;
             return Err(model_failed(&error));
         }
     };
     conversation.know_call_ids(&held);
     conversation.mint_call_ids(&mut answer.message);
-    record_answer(link, &answer).await.map_err(|error| internal(&error))?;
+    record_answer(link, &answer, account).await.map_err(|error| internal(&error))?;
     conversation.given = std::mem::take(&mut conversation.unseen);
     Ok(LlmRequestResult {
         message: answer.message,
@@ -133,8 +137,10 @@ async fn begin(
     link: &Link,
     mut conversation: OwnedMutexGuard<Conversation>,
     held: &Arc<Vec<Message>>,
-) -> Result<OwnedMutexGuard<Conversation>, RpcError> {
-    let (process, limit, model) = (link.row.id, link.limits.turns, link.row.model.clone());
+    mut account: Account,
+) -> Result<(OwnedMutexGuard<Conversation>, Account), RpcError> {
+    let (process, limits, model) = (link.row.id, link.limits, link.row.model.clone());
+    let limit = limits.turns;
     let hashes: Vec<String> = held.iter().map(conversation::hash).collect();
     conversation.give_again(&hashes);
     let unseen = conversation.unseen.clone();
@@ -154,7 +160,9 @@ async fn begin(
         let mut taken: Vec<(Message, Option<MessageId>)> =
             mail.iter().map(|one| (message_box::as_conversation(one), Some(one.mail.id))).collect();
         let last = (turns == limit).then(|| HandIn::new("turns", u64::from(limit), "model calls"));
-        let hand_in = due.or(last);
+        let inserted = unseen.iter().chain(&taken).map(|(message, _)| message);
+        let unaffordable = account.reserve(tx, &limits, inserted)?;
+        let hand_in = due.or(last).or(unaffordable);
         taken.extend(hand_in.iter().filter(|_| !told_before).map(|hand_in| (hand_in.message(), None)));
         let recorded = conversation::hashes(tx.db, process)?;
         let prefix = recorded.iter().zip(&hashes).take_while(|(recorded, held)| recorded == held).count();
@@ -174,22 +182,21 @@ async fn begin(
         }
         events::record(tx, process, events::Kind::ModelCall, &told)?;
         tx.wake(process);
-        Ok((taken, hand_in))
+        Ok((taken, hand_in, account))
     });
-    let (taken, hand_in) = begun.await?;
+    let (taken, hand_in, account) = begun.await?;
     conversation.unseen.extend(taken);
     if let Some(hand_in) = hand_in {
         conversation.told_to_hand_in = true;
         link.last_turn.tell(hand_in);
     }
     link.took.store(true, Ordering::Release);
-    Ok(conversation)
+    Ok((conversation, account))
 }
 
 fn ask(
     link: &Link,
     system: &[Message],
-    messages: Vec<Message>,
     tools: Option<Vec<ToolSpec>>,
     options: Option<&serde_json::Map<String, serde_json::Value>>,
 ) -> Ask {
@@ -198,7 +205,7 @@ fn ask(
     let max = options.and_then(|options| options.get("max_output_tokens")).and_then(serde_json::Value::as_u64);
     Ask {
         system: (!system.is_empty()).then(|| system.join("\n\n")),
-        messages,
+        messages: Vec::new(),
         tools: tools.unwrap_or_default().into_iter().filter(granted).collect(),
         tool_choice: ToolChoice::Auto,
         max_output_tokens: max.and_then(|max| u32::try_from(max).ok()),
@@ -207,7 +214,7 @@ fn ask(
     }
 }
 
-async fn ask_model(link: &Link, ask: &Ask) -> Result<Answer, ModelError> {
+async fn ask_model(link: &Link, ask: &Ask, account: Account) -> Result<Answer, ModelError> {
     let rejected = |message: String| ModelError {
         kind: ModelErrorKind::Rejected,
         provider: link.row.model.clone(),
@@ -246,10 +253,11 @@ async fn ask_model(link: &Link, ask: &Ask) -> Result<Answer, ModelError> {
             biased;
             Some(notice) = heard.recv() => {
                 let told = json!({
-                    "retry": notice.retry, "of": notice.retries_max, "wait_ms": notice.wait_ms,
+                    "retry": notice.retry, "wait_ms": notice.wait_ms, "given_up_in_ms": notice.left_ms,
                     "error": notice.error.message, "status": notice.error.status,
                 });
-                link.record(events::Kind::ModelRetry, told).await;
+                let kind = notice.error.kind;
+                link.record_with(events::Kind::ModelRetry, told, move |tx| account.spend_attempt(tx, kind)).await;
             }
             answered = &mut answering => {
                 return answered.unwrap_or_else(|_| Err(rejected("the model panicked".to_owned())));
@@ -267,11 +275,12 @@ fn tell_delta(link: &Link, text: String) {
     }
 }
 
-async fn record_answer(link: &Link, answer: &Answer) -> Result<(), StoreError> {
+async fn record_answer(link: &Link, answer: &Answer, account: Account) -> Result<(), StoreError> {
     let (process, answer, result_bytes) = (link.row.id, answer.clone(), link.limits.result_bytes);
     let recorded = link.host.store().write(move |tx| {
         conversation::append(tx, process, [(&answer.message, None)])?;
         process_table::add_usage(tx, process, &answer.usage)?;
+        account.settle(tx, &answer)?;
         let text = answer.message.content.as_text();
         if !text.trim().is_empty() {
             process_table::keep(tx, process, &cut_bytes(text.to_string(), result_bytes))?;

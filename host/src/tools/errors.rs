@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::message_box;
 use crate::message_box::questions::QuestionRefused;
-use crate::process_table;
+use crate::process_table::{self, budget::OverBudget};
 use crate::store::StoreError;
 
 /// An error that the caller can mend, or wait for.
@@ -88,6 +88,7 @@ impl From<process_table::Refused> for ToolError {
                 retryable: false,
                 ..Self::limit("spawns_per_tree", &refused, "Go on with the results that you have.")
             },
+            Refused::OverBudget(over) => over.clone().into(),
             Refused::Living { .. } => {
                 Self::limit("living_per_session", &refused, "Wait until some have ended, or cancel_assistant some.")
             }
@@ -97,6 +98,31 @@ impl From<process_table::Refused> for ToolError {
             Refused::Lives(_) => Self::bad_argument(&refused, "Write to it with send_message, or wait for its end."),
             Refused::Resumed(..) => Self::new("process_resumed", &refused, "Resume that one, if it has ended."),
             Refused::Store(error) => Self::internal(error),
+        }
+    }
+}
+
+impl From<OverBudget> for ToolError {
+    fn from(over: OverBudget) -> Self {
+        match &over {
+            OverBudget::Tokens { name: "tokens_per_day", .. } => {
+                Self::limit("tokens_per_day", &over, "Wait for the next day (UTC), or have the limit raised.")
+            }
+            OverBudget::Tokens { name, .. } => {
+                Self { retryable: false, ..Self::limit(name, &over, "Go on with the results that you have.") }
+            }
+            OverBudget::Cost { .. } => Self {
+                retryable: false,
+                ..Self::limit("cost_per_tree_usd", &over, "Go on with the results that you have.")
+            },
+            OverBudget::UnknownPrice(_) => Self {
+                retryable: false,
+                ..Self::limit(
+                    "cost_per_tree_usd",
+                    &over,
+                    "Set its `price` in the configuration, or take another model.",
+                )
+            },
         }
     }
 }

@@ -45,6 +45,7 @@ struct List {
 #[schemars(inline)]
 struct Item {
     #[serde(flatten)]
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     seen: Seen,
     /// Its level in its tree: 0 is what you spawned.
     level: u32,
@@ -58,7 +59,7 @@ struct Item {
 /// Result of `list_process`.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Processes {
-    /// The newest tree first, in each a parent before its children.
+    /// The newest tree first, in each a parent before its children; each as poll_assistant tells it, and more.
     items: Vec<Item>,
     total_items: u32,
     /// Absent on the last page.

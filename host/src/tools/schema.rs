@@ -62,6 +62,10 @@ fn clean(schema: &mut Value, input: bool) {
         Value::Object(map) => {
             map.remove("title");
             map.remove("format");
+            // Counts and times are not negative: their texts say so already.
+            if map.get("minimum").is_some_and(|least| least.as_f64() == Some(0.0)) {
+                map.remove("minimum");
+            }
             if map.get("default").is_some_and(Value::is_null) {
                 map.remove("default");
             }

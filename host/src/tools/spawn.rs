@@ -26,6 +26,9 @@ const LABEL_CHARS_MAX: usize = 100;
 
 mod choose;
 mod resume;
+mod tighten;
+
+use tighten::Tighter;
 
 use choose::{choose, choose_model, may_spawn, working_dir};
 
@@ -66,6 +69,8 @@ struct Spawn {
     wait_ms: Option<u64>,
     /// Your word for this call: repeated with it, nothing more is started.
     idempotency_key: Option<String>,
+    /// Tighter limits than yours, for it and what it spawns.
+    limits: Option<Tighter>,
 }
 
 impl Spawn {
@@ -82,6 +87,7 @@ impl Spawn {
             self.model,
             self.detached,
             self.resume_process_id,
+            self.limits,
         ])
     }
 }
@@ -206,9 +212,7 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
     let base = parent.as_ref().and_then(|parent| parent.working_dir.clone()).map(PathBuf::from);
     let base = base.or_else(|| host.project().map(Path::to_path_buf));
     let working_dir = working_dir(base, params.working_dir.as_deref())?;
-    let mut limits = *host.limits();
-    limits.turns = definition.max_turns.map_or(limits.turns, |turns| turns.min(limits.turns));
-    limits.wall_ms = definition.timeout_ms.map_or(limits.wall_ms, |wall| wall.min(limits.wall_ms));
+    let limits = tighten::granted(&call, parent.as_ref(), params.limits.as_ref(), &choice.name).await?;
     let json_error = |error: serde_json::Error| ToolError::internal(&error);
     let definition_json = serde_json::to_string(&*definition).map_err(json_error)?;
     let new = NewProcess {
@@ -329,11 +333,14 @@ async fn wait_for(call: &Call, mut told: Value, params: &Spawn) -> Result<Output
     if let Some(output) = wait::until(call, &on, bound.wait, look).await? {
         return Ok(output);
     }
-    let limits = *call.host.limits();
-    let now = call.host.store().read(move |db| {
-        Ok::<_, ToolError>((process_table::get(db, process)?.status, process_table::capacity(db, process, &limits)?))
+    let (limits, now) = (*call.host.limits(), call.host.now());
+    let looked = call.host.store().read(move |db| {
+        Ok::<_, ToolError>((
+            process_table::get(db, process)?.status,
+            process_table::capacity(db, process, &limits, now)?,
+        ))
     });
-    let (status, capacity) = now.await?;
+    let (status, capacity) = looked.await?;
     let mut output = Output { value: Arc::unwrap_or_clone(told), recorded: false };
     output.value["status"] = json!(status);
     output.value["capacity"] = json!(capacity);
@@ -359,7 +366,7 @@ async fn hand_over(call: &Call, process: ProcessId, told: &Arc<Value>) -> Result
             let mut output = Output { value: Value::clone(&told), recorded: false };
             output.value["status"] = json!(row.status);
             output.value["result"] = json!(result);
-            output.value["capacity"] = json!(process_table::capacity(tx.db, row.id, &limits)?);
+            output.value["capacity"] = json!(process_table::capacity(tx.db, row.id, &limits, tx.now)?);
             if let Some(recorder) = recorder {
                 recorder.finish(tx, &record::as_result(output.value.clone(), false))?;
                 output.recorded = true;

@@ -214,7 +214,8 @@ async fn a_long_message_is_in_a_conversation_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn much_mail_is_taken_in_over_several_model_calls() {
     let steps = json!([{ "text": "a", "delay_ms": 500 }, { "text": "b" }, { "text": "c" }, { "text": "d" }]);
-    let bed = Bed::new(RUNNER, &[("x.md", &assistant("x", ""))], &script(&[("x", steps)]));
+    let mut bed = Bed::new(RUNNER, &[("x.md", &assistant("x", ""))], &script(&[("x", steps)]));
+    bed.limits.tokens_per_tree = 20_000_000;
     let client = bed.open().await;
     let spawned = client.spawn("x", "go").await;
     client.asked(&spawned).await;

@@ -3,6 +3,7 @@
 mod again;
 mod asking;
 mod bad_input;
+mod budgets;
 mod commands;
 mod crash;
 mod day_one;

@@ -3,7 +3,6 @@ ALTER TABLE assistant_processes ADD COLUMN spent_tokens INTEGER NOT NULL DEFAULT
 ALTER TABLE assistant_processes ADD COLUMN spent_microdollars INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE assistant_processes ADD COLUMN reserved_tokens INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE assistant_processes ADD COLUMN reserved_microdollars INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE assistant_processes ADD COLUMN cost_unknown INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX processes_reserved ON assistant_processes (reserved_tokens) WHERE reserved_tokens > 0;
 
 -- What all model calls of a day (days since 1970, UTC) have used.
@@ -11,6 +10,10 @@ CREATE TABLE spent_days (
   day INTEGER PRIMARY KEY,
   tokens INTEGER NOT NULL
 ) STRICT;
+
+-- The last turn of a session.
+DROP INDEX processes_session;
+CREATE INDEX processes_session ON assistant_processes (session_id, started_at);
 
 -- What is looked up by these and would be searched for in all rows.
 CREATE INDEX processes_resumed ON assistant_processes (resumed_from) WHERE resumed_from IS NOT NULL;
