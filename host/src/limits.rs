@@ -20,7 +20,7 @@ macro_rules! limits {
             #[must_use]
             pub fn zero(&self) -> Option<&'static str> {
                 let may_be = [
-                    "grace_ms", "shutdown_ms", "retry_for_ms", "client_wait_ms", "stderr_bytes", "host_idle_ms",
+                    "grace_ms", "shutdown_ms", "retry_for_ms", "client_wait_ms", "stderr_bytes", "stderr_recorded_bytes", "host_idle_ms",
                     "session_grace_ms",
                 ];
                 let all = [$((stringify!($name), u64::from(self.$name)),)*];
@@ -89,6 +89,8 @@ limits! {
     noise_lines: u32 = 100;
     /// Of a runner's stderr, kept in memory.
     stderr_bytes: u64 = 64 * 1024;
+    /// Of a runner's stderr, recorded in its log.
+    stderr_recorded_bytes: u64 = 10 * 1024 * 1024;
     /// How long a model call that may succeed later is made again, from its first failure on.
     retry_for_ms: u64 = 10 * 60 * 1_000;
     /// Most of the answer of a tool, characters.

@@ -114,7 +114,7 @@ impl Runner {
             peer,
             link,
             running: LinkTask::new(running),
-            stderr: stderr::Lines::read(host.clone(), row.id, launched.stderr, limits.stderr_bytes),
+            stderr: stderr::Lines::read(host.clone(), row.id, launched.stderr, &limits),
         }
     }
 

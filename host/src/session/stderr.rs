@@ -12,11 +12,10 @@ use tokio::task::JoinHandle;
 use crate::events;
 use crate::host::Host;
 use crate::launcher::Tail;
+use crate::limits::Limits;
 
 /// The longest line that is kept, in bytes; the rest of it is left out.
 const LINE_BYTES_MAX: usize = 8 * 1024;
-/// Bytes of one process's stderr that are recorded as events.
-const RECORDED_BYTES_MAX: usize = 1024 * 1024;
 /// How long the end of stderr is waited for when the runner has ended: a grandchild may hold it open.
 const END_WAIT: Duration = Duration::from_millis(200);
 
@@ -32,11 +31,12 @@ impl Lines {
         host: Host,
         process: ProcessId,
         pipe: impl AsyncRead + Send + Unpin + 'static,
-        bytes_max: u64,
+        limits: &Limits,
     ) -> Self {
-        let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
-        let tail = Arc::new(Mutex::new(Tail::new(bytes_max)));
-        let task = tokio::spawn(read(host, process, pipe, tail.clone()));
+        let bytes = |max: u64| usize::try_from(max).unwrap_or(usize::MAX);
+        let tail = Arc::new(Mutex::new(Tail::new(bytes(limits.stderr_bytes))));
+        let recorded_max = bytes(limits.stderr_recorded_bytes);
+        let task = tokio::spawn(read(host, process, pipe, tail.clone(), recorded_max));
         Self { tail, task: Some(task) }
     }
 
@@ -66,8 +66,15 @@ impl Lines {
     }
 }
 
-async fn read(host: Host, process: ProcessId, mut pipe: impl AsyncRead + Unpin, tail: Arc<Mutex<Tail>>) {
-    let (mut line, mut left_out, mut recorded) = (Vec::new(), 0, 0);
+async fn read(
+    host: Host,
+    process: ProcessId,
+    mut pipe: impl AsyncRead + Unpin,
+    tail: Arc<Mutex<Tail>>,
+    recorded_max: usize,
+) {
+    // What may still be recorded, bytes.
+    let (mut line, mut left_out, mut room) = (Vec::new(), 0, recorded_max);
     let mut buffer = [0; 4 * 1024];
     loop {
         let read = match pipe.read(&mut buffer).await {
@@ -79,14 +86,14 @@ async fn read(host: Host, process: ProcessId, mut pipe: impl AsyncRead + Unpin, 
         };
         for byte in &buffer[..read] {
             match byte {
-                b'\n' => keep(&host, process, &tail, &mut line, &mut left_out, &mut recorded).await,
+                b'\n' => keep(&host, process, &tail, &mut line, &mut left_out, &mut room).await,
                 _ if line.len() < LINE_BYTES_MAX => line.push(*byte),
                 _ => left_out += 1,
             }
         }
         if read == 0 {
             if !line.is_empty() {
-                keep(&host, process, &tail, &mut line, &mut left_out, &mut recorded).await;
+                keep(&host, process, &tail, &mut line, &mut left_out, &mut room).await;
             }
             return;
         }
@@ -99,7 +106,7 @@ async fn keep(
     tail: &Mutex<Tail>,
     line: &mut Vec<u8>,
     left_out: &mut usize,
-    recorded: &mut usize,
+    room: &mut usize,
 ) {
     let mut text = String::from_utf8_lossy(line).trim_end().to_owned();
     if *left_out > 0 {
@@ -107,8 +114,10 @@ async fn keep(
     }
     line.clear();
     *left_out = 0;
-    *recorded += text.len() + 1;
-    if *recorded <= RECORDED_BYTES_MAX {
+    let bytes = text.len() + 1;
+    let fits = bytes <= *room;
+    *room = if fits { *room - bytes } else { 0 };
+    if fits {
         let told = json!({ "line": text });
         let queued = host.store().write_later(move |tx| events::record(tx, process, events::Kind::Stderr, &told)).await;
         if let Err(error) = queued {

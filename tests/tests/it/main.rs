@@ -16,6 +16,7 @@ mod following;
 mod hooks;
 mod interop;
 mod life;
+mod limits;
 mod mail;
 mod mcp;
 mod models;
