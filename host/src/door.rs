@@ -149,7 +149,7 @@ impl Door {
                 let connections = *self.open.borrow();
                 tracing::info!(client = %hello.client, pid = hello.pid, connections, "a client came");
                 self.refresh();
-                let served = mcp::serve(&self.host, LOCAL, connection, serving).await;
+                let served = mcp::serve(&self.host, LOCAL, hello.level, connection, serving).await;
                 match served {
                     Ok(()) => tracing::info!(pid = hello.pid, "a client went"),
                     Err(error) => tracing::info!(pid = hello.pid, %error, "a client went"),

@@ -14,6 +14,9 @@ use tokio_util::sync::CancellationToken;
 /// Variables that a runner gets from the host's environment. None of them can hold a key.
 const ENVIRONMENT: &[&str] = &["LANG", "LC_ALL", "TMPDIR", "TZ", "SystemRoot", "TEMP", "RUST_BACKTRACE"];
 
+/// The variable by which whatever runs below a runner knows how deep it is: limits of depth cross hosts.
+pub const DEPTH: &str = "ASSISTANT_HOST_DEPTH";
+
 /// The command that starts a runner. No prompt and no key is ever in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunnerCommand {

@@ -40,13 +40,14 @@ pub enum DoorError {
 }
 
 /// Serves one client over `transport` until it ends or `stop` is cancelled, then leaves its session: the processes have
-/// the grace time.
+/// the grace time. `level` is how deep the client itself is below assistants; 0 mostly.
 ///
 /// # Errors
 /// [`DoorError::NotStarted`] where the client spoke no MCP.
 pub async fn serve<T, E, A>(
     host: &Host,
     principal: &str,
+    level: u32,
     transport: T,
     stop: CancellationToken,
 ) -> Result<(), DoorError>
@@ -54,7 +55,7 @@ where
     T: IntoTransport<RoleServer, E, A>,
     E: std::error::Error + Send + Sync + 'static,
 {
-    let session = host.open_session(principal, "main").await?;
+    let session = host.open_session_below(principal, "main", level).await?;
     let served = serve_session(host, session, transport, stop).await;
     host.end_session(session, Ending::AfterGrace).await?;
     served
@@ -96,7 +97,7 @@ impl Host {
     /// [`DoorError`].
     pub async fn connect_in_process(&self, principal: &str) -> Result<RunningService<RoleClient, ()>, DoorError> {
         let (host, principal) = (self.clone(), principal.to_owned());
-        connect(move |transport, stop| async move { serve(&host, &principal, transport, stop).await }, self).await
+        connect(move |transport, stop| async move { serve(&host, &principal, 0, transport, stop).await }, self).await
     }
 
     /// The same for a session that the app has opened, and ends itself.

@@ -7,6 +7,7 @@ use super::open::env;
 use super::{Failure, Places, USAGE};
 use crate::config::paths;
 use crate::door::hello::{Asked, Hello, VARIABLES_MAX, Want};
+use crate::launcher::DEPTH;
 use crate::registry::sha256_hex;
 
 /// The build of this program.
@@ -67,6 +68,7 @@ impl Place {
             asked: self.asked.clone(),
             config_hash: Some(config_hash(&self.config)),
             variables: std::env::vars_os().filter_map(|(name, _)| short(name)).take(VARIABLES_MAX).collect(),
+            level: level(),
         }
     }
 
@@ -99,6 +101,12 @@ pub(super) fn project(places: &Places, cwd: &Path) -> Result<Option<PathBuf>, Fa
         return Err(Failure::new(USAGE, format!("--project {}: there is no such folder", named.display())));
     }
     Ok(project)
+}
+
+/// How many levels of assistants this program is below: a runner of another host tells it. What is no number is as deep
+/// as can be, so that a broken value lets nothing grow.
+pub(super) fn level() -> u32 {
+    std::env::var_os(DEPTH).map_or(0, |depth| depth.to_str().and_then(|text| text.parse().ok()).unwrap_or(u32::MAX))
 }
 
 /// Tells configurations apart. One that cannot be read is like none: whoever needs it says why.

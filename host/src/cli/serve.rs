@@ -7,7 +7,7 @@ use rmcp::transport::io::stdio_pipes;
 use tokio_util::sync::CancellationToken;
 
 use super::open::Setting;
-use super::place::{BUILD, Place, config_hash};
+use super::place::{BUILD, Place, config_hash, level};
 use super::start::Word;
 use super::{FAILED, Failure, Places, USAGE, talk};
 use crate::door::hello::{Asked, Identity};
@@ -125,7 +125,7 @@ pub(super) async fn embedded(places: &Places) -> Result<u8, Failure> {
     let options = Setting::read(places)?.options().await?;
     let host = Host::open(options).await.map_err(|error| refused(&error))?;
     let served = tokio::select! {
-        served = mcp::serve(&host, LOCAL, stdio_pipes(), stop.clone()) => served,
+        served = mcp::serve(&host, LOCAL, level(), stdio_pipes(), stop.clone()) => served,
         () = stop.cancelled() => Ok(()),
     };
     host.close().await;

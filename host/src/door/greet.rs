@@ -133,6 +133,7 @@ mod tests {
             asked: Asked::default(),
             config_hash: Some("h".into()),
             variables: Vec::new(),
+            level: 0,
         }
     }
 

@@ -49,6 +49,9 @@ pub struct Hello {
     /// The names of the variables in its environment.
     #[serde(default)]
     pub variables: Vec<String>,
+    /// How many levels of assistants it is below, in this host or another one.
+    #[serde(default)]
+    pub level: u32,
 }
 
 /// What is named on a command line, paths absolute.

@@ -69,8 +69,21 @@ impl Host {
     /// # Errors
     /// The store's.
     pub async fn open_session(&self, principal: &str, caller_name: &str) -> Result<SessionId, StoreError> {
+        self.open_session_below(principal, caller_name, 0).await
+    }
+
+    /// The same for a client that runs within an assistant itself, `level` levels deep: what it spawns is one deeper.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn open_session_below(
+        &self,
+        principal: &str,
+        caller_name: &str,
+        level: u32,
+    ) -> Result<SessionId, StoreError> {
         let (session, principal, caller) = (SessionId::mint(), principal.to_owned(), caller_name.to_owned());
-        self.store().write(move |tx| process_table::open_session(tx, session, &principal, &caller)).await?;
+        self.store().write(move |tx| process_table::open_session(tx, session, &principal, &caller, level)).await?;
         Ok(session)
     }
 

@@ -16,6 +16,8 @@ pub struct SessionRow {
     pub principal: String,
     /// How assistants see it.
     pub caller_name: String,
+    /// Levels of assistants above its client: 0 unless the client runs within an assistant, of another host maybe.
+    pub level: u32,
     /// It has ended.
     pub ended: bool,
 }
@@ -24,14 +26,21 @@ pub struct SessionRow {
 ///
 /// # Errors
 /// The store's.
-pub fn open_session(tx: &Tx<'_>, session: SessionId, principal: &str, caller_name: &str) -> Result<(), StoreError> {
+pub fn open_session(
+    tx: &Tx<'_>,
+    session: SessionId,
+    principal: &str,
+    caller_name: &str,
+    level: u32,
+) -> Result<(), StoreError> {
     tx.db
         .prepare_cached(
-            "INSERT INTO sessions (session_id, principal, caller_name, created_at)
-             VALUES (:session, :principal, :caller, :now)",
+            "INSERT INTO sessions (session_id, principal, caller_name, level, created_at)
+             VALUES (:session, :principal, :caller, :level, :now)",
         )?
         .execute(named_params! {
-            ":session": session.to_string(), ":principal": principal, ":caller": caller_name, ":now": tx.now,
+            ":session": session.to_string(), ":principal": principal, ":caller": caller_name, ":level": level,
+            ":now": tx.now,
         })?;
     Ok(())
 }
@@ -41,13 +50,15 @@ pub fn open_session(tx: &Tx<'_>, session: SessionId, principal: &str, caller_nam
 /// # Errors
 /// The store's.
 pub fn session(db: &Connection, session: SessionId) -> Result<Option<SessionRow>, StoreError> {
-    let mut look =
-        db.prepare_cached("SELECT session_id, principal, caller_name, ended_at FROM sessions WHERE session_id = ?1")?;
+    let mut look = db.prepare_cached(
+        "SELECT session_id, principal, caller_name, level, ended_at FROM sessions WHERE session_id = ?1",
+    )?;
     let row = look.query_row([session.to_string()], |row| {
         Ok(SessionRow {
             id: id(row, "session_id")?,
             principal: row.get("principal")?,
             caller_name: row.get("caller_name")?,
+            level: row.get("level")?,
             ended: row.get::<_, Option<i64>>("ended_at")?.is_some(),
         })
     });
@@ -156,7 +167,7 @@ pub fn open_session_as(
     caller_name: &str,
 ) -> Result<(), NotOpened> {
     match session(tx.db, session_id)? {
-        None => Ok(open_session(tx, session_id, principal, caller_name)?),
+        None => Ok(open_session(tx, session_id, principal, caller_name, 0)?),
         Some(row) if row.principal != principal => Err(NotOpened::NotYours(session_id)),
         Some(row) if !row.ended => Err(NotOpened::Open(session_id)),
         Some(_) => {

@@ -123,9 +123,12 @@ pub fn spawn(tx: &mut Tx<'_>, caller: Caller, new: &NewProcess) -> Result<Spawne
     }
     let limits = &new.limits;
     let parent = caller.process().map(|id| get(tx.db, id)).transpose()?;
-    let (session_id, parent_assistant_id) = match (&parent, caller) {
-        (Some(parent), _) => (parent.session, parent.assistant_id.clone()),
-        (None, Caller::Session(id)) => (id, session(tx.db, id)?.ok_or(Refused::CallerEnded)?.caller_name),
+    let (session_id, parent_assistant_id, level) = match (&parent, caller) {
+        (Some(parent), _) => (parent.session, parent.assistant_id.clone(), parent.depth),
+        (None, Caller::Session(id)) => {
+            let row = session(tx.db, id)?.ok_or(Refused::CallerEnded)?;
+            (id, row.caller_name, row.level)
+        }
         (None, Caller::Process(_)) => return Err(Refused::CallerEnded),
     };
     if let Some(old) = new.resumed_from {
@@ -136,9 +139,9 @@ pub fn spawn(tx: &mut Tx<'_>, caller: Caller, new: &NewProcess) -> Result<Spawne
             return Err(Refused::Resumed(old, next));
         }
     }
-    let depth = parent.as_ref().map_or(1, |parent| parent.depth + 1);
+    let depth = level.saturating_add(1);
     if depth > limits.depth {
-        return Err(Refused::Depth { count: depth - 1, limit: limits.depth });
+        return Err(Refused::Depth { count: level, limit: limits.depth });
     }
     if let Some(parent) = &parent
         && let Some((count, limit)) = budget::full_of_spawns(tx.db, parent.id)?

@@ -110,3 +110,36 @@ async fn slots_go_round_between_sessions() {
         .collect();
     assert_eq!(order, ["b1", "c1", "a1", "b2", "a2", "a3"]);
 }
+
+/// A client that runs within an assistant, of this host or another one, is as deep as that one.
+#[cfg(target_os = "linux")]
+#[test]
+fn depth_crosses_hosts() {
+    use conformance::doors::{Doors, RawClient};
+
+    let doors = Doors::new(crate::HOST, "");
+    let spawn = json!({ "assistant_id": "quick", "query": "go" });
+    let check = |depth: &str, args: &[&str], told: Option<&str>| {
+        let mut command = doors.command(args);
+        command.env("ASSISTANT_HOST_DEPTH", depth);
+        let mut client = RawClient::start(command);
+        assert!(client.shake(), "served");
+        let spawned = client.call("spawn_assistant", &spawn).expect("answered");
+        match (spawned, told) {
+            (Ok(_), None) => {}
+            (Err(error), Some(told)) => {
+                let message = error["message"].as_str().unwrap_or_default();
+                assert!(error["code"] == "limit_depth" && message.contains(told), "{depth}: {error}");
+            }
+            (other, _) => panic!("{depth}: {other:?}"),
+        }
+        assert_eq!(client.close(), Some(0));
+    };
+    check("0", &["mcp"], None);
+    check("2", &["mcp"], None);
+    check("3", &["mcp"], Some("at level 3, the deepest that may be is 3"));
+    check("many", &["mcp"], Some("the deepest that may be is 3"));
+    assert_eq!(doors.run(&["stop", "--force"]).0, Some(0));
+    check("2", &["mcp", "--embedded"], None);
+    check("3", &["mcp", "--embedded"], Some("at level 3"));
+}

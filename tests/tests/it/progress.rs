@@ -41,7 +41,7 @@ async fn door(bed: &Bed) -> (assistant_host::host::Host, DuplexStream) {
     let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
     let serving = host.clone();
     tokio::spawn(async move {
-        mcp::serve(&serving, "local", tokio::io::split(theirs), CancellationToken::new()).await.expect("served");
+        mcp::serve(&serving, "local", 0, tokio::io::split(theirs), CancellationToken::new()).await.expect("served");
     });
     (host, ours)
 }

@@ -11,6 +11,9 @@ CREATE TABLE spent_days (
   tokens INTEGER NOT NULL
 ) STRICT;
 
+-- How deep the client of a session is itself below assistants of other hosts.
+ALTER TABLE sessions ADD COLUMN level INTEGER NOT NULL DEFAULT 0;
+
 -- The last turn of a session.
 DROP INDEX processes_session;
 CREATE INDEX processes_session ON assistant_processes (session_id, started_at);

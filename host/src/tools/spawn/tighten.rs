@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::caller::Caller;
 use crate::limits::{Limits, Usd};
 use crate::process_table::{self, Process, budget::OverBudget};
 use crate::tools::{Call, ToolError};
@@ -39,13 +40,17 @@ pub(super) async fn granted(
     model: &str,
 ) -> Result<Limits, ToolError> {
     let mut limits = *call.host.limits();
-    let level = match parent {
-        Some(parent) => {
+    let level = match (parent, call.caller) {
+        (Some(parent), _) => {
             let id = parent.id;
             inherit(&mut limits, &call.host.store().read(move |db| process_table::limits(db, id)).await?);
             parent.depth + 1
         }
-        None => 1,
+        (None, Caller::Session(id)) => {
+            let session = call.host.store().read(move |db| process_table::session(db, id)).await?;
+            session.map_or(0, |session| session.level).saturating_add(1)
+        }
+        (None, Caller::Process(_)) => return Err(ToolError::caller_ended()),
     };
     if let Some(tighter) = tighter {
         tighten(&mut limits, tighter, level)?;
