@@ -187,3 +187,11 @@ CREATE INDEX processes_session ON assistant_processes (session_id, started_at);
 -- What is looked up by these and would be searched for in all rows.
 CREATE INDEX processes_resumed ON assistant_processes (resumed_from) WHERE resumed_from IS NOT NULL;
 CREATE INDEX questions_asked ON questions (to_process_id) WHERE state = 'PENDING';
+
+-- The call whose result handed a message to a process, until a model call has contained that result; of a message that
+-- is not delivered: its runner is being given it.
+ALTER TABLE assistant_messages ADD COLUMN handed_by TEXT;
+CREATE INDEX messages_handed ON assistant_messages (to_process_id) WHERE handed_by IS NOT NULL;
+CREATE INDEX messages_for_session ON assistant_messages (session_id, seq)
+  WHERE to_process_id IS NULL AND delivered_at IS NULL;
+CREATE INDEX questions_due ON questions (answer_by_at) WHERE state = 'PENDING';

@@ -32,6 +32,18 @@ pub fn append<'a>(
     truncate(tx, process, position)
 }
 
+/// Puts another message in the place of one.
+///
+/// # Errors
+/// The store's.
+pub fn replace(tx: &Tx<'_>, process: ProcessId, old: &Message, new: &Message) -> Result<(), StoreError> {
+    let json = serde_json::to_string(new).map_err(|error| StoreError::Damaged(error.to_string()))?;
+    tx.db
+        .prepare_cached("UPDATE conversations SET message = ?3, hash = ?4 WHERE process_id = ?1 AND hash = ?2")?
+        .execute((process.to_string(), hash(old), &json, hash_json(&json)))?;
+    Ok(())
+}
+
 /// How many messages the record holds.
 ///
 /// # Errors

@@ -22,10 +22,11 @@ use crate::process_table::{self, Cause, End, Process, Status};
 use crate::registry::{Registry, mirror};
 use crate::search::{SearchError, SearchIndex};
 use crate::store::{Store, StoreError};
-use crate::tools::{self, CallError, Output, Tool};
+use crate::tools::{self, Along, CallError, Output, Tool};
 use crate::{events, supervisor};
 
 mod assistants;
+mod expiry;
 mod lock;
 mod options;
 mod reload;
@@ -131,6 +132,8 @@ impl Host {
         let leaving = host.clone();
         host.0.supervisor.spawn(async move { sessions::end_the_left(leaving).await });
         host.0.supervisor.spawn(slept::watch(host.clone()));
+        let expiring = host.clone();
+        host.0.supervisor.spawn(async move { expiry::run(expiring).await });
         let hooked = host.clone();
         host.0.supervisor.spawn(async move { hooks::run(hooked, before).await });
         host.0.supervisor.close();
@@ -149,7 +152,7 @@ impl Host {
     ) -> Result<Value, CallError> {
         let cancelled = CancellationToken::new();
         let output: Output =
-            tools::call(self, Caller::Session(session), tool, arguments, cancelled, None, None).await?;
+            tools::call(self, Caller::Session(session), tool, arguments, cancelled, Along::default()).await?;
         Ok(output.value)
     }
 

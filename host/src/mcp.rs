@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::caller::Caller;
 use crate::host::{Ending, Host};
 use crate::store::StoreError;
-use crate::tools::{self, Audience, CallError};
+use crate::tools::{self, Along, Audience, CallError};
 
 mod progress;
 
@@ -188,7 +188,8 @@ impl ServerHandler for Door {
         let arguments = request.arguments.unwrap_or_default();
         let caller = Caller::Session(self.session);
         let (waits, waited_for) = watch::channel(Vec::new());
-        let call = tools::call(&self.host, caller, &request.name, arguments, context.ct.clone(), None, Some(waits));
+        let along = Along { waits: Some(waits), ..Along::default() };
+        let call = tools::call(&self.host, caller, &request.name, arguments, context.ct.clone(), along);
         let called = tokio::select! {
             called = call => called,
             () = progress::tell(&self.host, &context, waited_for) => {

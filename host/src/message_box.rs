@@ -16,12 +16,17 @@ use crate::names::named;
 use crate::process_table::{self, Process, id, optional_id};
 use crate::store::{StoreError, Tx};
 
+pub mod due;
 pub mod ends;
+mod handing;
 mod kinship;
 pub mod questions;
 mod receive;
 mod summary;
+pub mod waits;
 
+pub use handing::{give_back, handed, taken_whole, unheard};
+pub(crate) use handing::{hand_over, queued, take_from, take_queued};
 pub(crate) use kinship::same_principal;
 pub use kinship::{Participant, may_use, participants};
 pub use receive::{LAST_N_DEFAULT, LAST_N_MAX, Received, Wanted, receive};
@@ -40,9 +45,6 @@ named! {
         Final = "final",
     }
 }
-
-/// Bytes of messages that one model call takes in; a single longer one is taken in all the same.
-const INSERTED_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Why a message was not sent or a thread not read.
 #[derive(Debug, thiserror::Error)]
@@ -137,10 +139,7 @@ pub fn send(
     {
         return Err(Refused::Ended(to));
     }
-    let count = match to.process {
-        Some(to) => queued_for(tx.db, to)?,
-        None => queued_for_session(tx.db, &thread)?,
-    };
+    let count = waiting_for(tx.db, &thread, to.process, limits.queued_messages)?;
     if count >= limits.queued_messages {
         return Err(Refused::Full { count, limit: limits.queued_messages });
     }
@@ -243,95 +242,18 @@ pub fn queued_for(db: &Connection, process: ProcessId) -> Result<u32, StoreError
     Ok(look.query_row([process.to_string()], |row| row.get(0))?)
 }
 
-fn queued_for_session(db: &Connection, thread: &Process) -> Result<u32, StoreError> {
-    let mut look = db.prepare_cached(
-        "SELECT count(*) FROM assistant_messages
-         WHERE thread_id = ?1 AND to_process_id IS NULL AND delivered_at IS NULL",
-    )?;
-    Ok(look.query_row([thread.thread.to_string()], |row| row.get(0))?)
-}
-
-/// The queued messages of a process, oldest first: all, or those of one sender up to a place.
-///
-/// # Errors
-/// The store's.
-pub(crate) fn queued(
-    db: &Connection,
-    to: ProcessId,
-    from: Option<Option<ProcessId>>,
-) -> Result<Vec<Boxed>, StoreError> {
+/// How many messages and questions wait for a receiver (a process, or the session above `thread`), counted up to `most`.
+/// Ends are always accepted and count for nothing here.
+fn waiting_for(db: &Connection, thread: &Process, to: Option<ProcessId>, most: u32) -> Result<u32, StoreError> {
+    let (whose, id) = match to {
+        Some(to) => ("to_process_id = ?1", to.to_string()),
+        None => ("session_id = ?1 AND to_process_id IS NULL", thread.session.to_string()),
+    };
     let mut look = db.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM assistant_messages
-         WHERE to_process_id = :to AND delivered_at IS NULL AND kind <> 'answer'
-           AND (:any OR from_process_id IS :from) ORDER BY seq"
+        "SELECT count(*) FROM (SELECT 1 FROM assistant_messages
+           WHERE {whose} AND delivered_at IS NULL AND kind IN ('message', 'question') LIMIT ?2)"
     ))?;
-    let from_id = from.flatten().map(|id| id.to_string());
-    let rows =
-        look.query_map(named_params! { ":to": to.to_string(), ":any": from.is_none(), ":from": from_id }, from_row)?;
-    Ok(rows.collect::<Result<_, _>>()?)
-}
-
-/// Marks messages as handed over: delivered, and read where a process got them.
-///
-/// # Errors
-/// The store's.
-pub(crate) fn hand_over(tx: &Tx<'_>, mail: &[Boxed]) -> Result<(), StoreError> {
-    let mut mark = tx.db.prepare_cached(
-        "UPDATE assistant_messages SET delivered_at = coalesce(delivered_at, :now),
-           read_at = CASE WHEN to_process_id IS NULL THEN read_at ELSE coalesce(read_at, :now) END
-         WHERE seq = :seq",
-    )?;
-    for one in mail {
-        mark.execute(named_params! { ":now": tx.now, ":seq": one.seq })?;
-    }
-    Ok(())
-}
-
-/// Hands the queued messages of a process over, oldest first: as many as one model call takes in, and at least one.
-///
-/// # Errors
-/// The store's.
-pub fn take_queued(tx: &Tx<'_>, process: ProcessId) -> Result<Vec<Boxed>, StoreError> {
-    let mut mail = queued(tx.db, process, None)?;
-    let (mut bytes, mut fit) = (0, 0);
-    while fit < mail.len() && (fit == 0 || bytes + mail[fit].mail.content.len() <= INSERTED_BYTES_MAX) {
-        bytes += mail[fit].mail.content.len();
-        fit += 1;
-    }
-    mail.truncate(fit);
-    hand_over(tx, &mail)?;
-    Ok(mail)
-}
-
-/// Hands over what a process wrote to its parent and is still queued, its final message included, oldest first: as much
-/// as fits into `chars_max` characters. Tells whether that is all; what is left comes as every other message does.
-///
-/// # Errors
-/// The store's.
-pub fn take_from(tx: &Tx<'_>, child: &Process, chars_max: usize) -> Result<(Vec<Boxed>, bool), StoreError> {
-    let mut mail = match child.parent {
-        Some(parent) => queued(tx.db, parent, Some(Some(child.id)))?,
-        None => {
-            let mut look = tx.db.prepare_cached(&format!(
-                "SELECT {COLUMNS} FROM assistant_messages WHERE thread_id = ?1 AND to_process_id IS NULL
-                   AND from_process_id = ?2 AND delivered_at IS NULL AND kind <> 'answer' ORDER BY seq"
-            ))?;
-            let rows = look.query_map([child.thread.to_string(), child.id.to_string()], from_row)?;
-            rows.collect::<Result<_, _>>()?
-        }
-    };
-    let mut left = chars_max;
-    let fits = |one: &Boxed| {
-        let chars = one.mail.content.chars().count();
-        let fits = chars <= left;
-        left = left.saturating_sub(chars);
-        fits
-    };
-    let fit = mail.iter().map(fits).take_while(|fits| *fits).count();
-    let all = fit == mail.len();
-    mail.truncate(fit);
-    hand_over(tx, &mail)?;
-    Ok((mail, all))
+    Ok(look.query_row((id, most), |row| row.get(0))?)
 }
 
 /// A message as it stands in the receiver's conversation. Text that imitates our own marks is escaped, so that no

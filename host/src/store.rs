@@ -15,7 +15,7 @@ mod open;
 mod wakes;
 mod writer;
 
-pub(crate) use wakes::{CHANGES, SUPERVISOR, Waiter, Wakes};
+pub(crate) use wakes::{CHANGES, QUESTIONS, SUPERVISOR, Waiter, Wakes};
 
 /// The database, in the state directory.
 pub const FILE: &str = "assistant-host.db";

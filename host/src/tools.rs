@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -96,10 +97,21 @@ pub(crate) struct Call {
     pub(crate) caller: Caller,
     /// What is asked, checked against the schema's names and not yet read.
     pub(crate) arguments: Map<String, Value>,
+    /// What goes along with it.
+    pub(crate) along: Along,
+}
+
+/// What goes along with a call, depending on the door that it came by.
+#[derive(Default, Clone)]
+pub(crate) struct Along {
     /// Where the result of a process's call is recorded.
     pub(crate) recorder: Option<Recorder>,
+    /// The call in whose result a process gets its mail.
+    pub(crate) handed_by: Option<String>,
     /// Where it tells what it waits for.
     pub(crate) waits: Option<Waits>,
+    /// Held as long as anything of the call is at work: its process is not settled meanwhile.
+    pub(crate) at_work: Option<Arc<tokio::sync::OwnedRwLockReadGuard<()>>>,
 }
 
 /// What a tool gives.
@@ -187,8 +199,7 @@ pub(crate) async fn call(
     name: &str,
     arguments: Map<String, Value>,
     cancelled: CancellationToken,
-    recorder: Option<Recorder>,
-    waits: Option<Waits>,
+    along: Along,
 ) -> Result<Output, CallError> {
     let unknown = || CallError::UnknownTool(name.chars().take(64).collect());
     let tool = host.tools().iter().find(|tool| tool.name == name).ok_or_else(unknown)?;
@@ -199,7 +210,7 @@ pub(crate) async fn call(
     if let Caller::Session(session) = caller {
         host.look_after(session, name, &arguments).await.map_err(ToolError::from)?;
     }
-    let asked = Call { host: host.clone(), caller, arguments, recorder, waits };
+    let asked = Call { host: host.clone(), caller, arguments, along };
     let running = AssertUnwindSafe((tool.run)(asked)).catch_unwind();
     let outcome = tokio::select! {
         outcome = running => outcome,

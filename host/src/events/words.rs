@@ -8,6 +8,7 @@ use crate::text::one_line;
 pub(crate) fn in_words(kind: &str, data: &Value) -> Option<String> {
     let text = |key: &str| data[key].as_str().unwrap_or_default().to_owned();
     let line = match kind {
+        "status" if data["question_expired"].is_string() => "a question of it has expired".to_owned(),
         "status" => match (data["status"].as_str(), data["cancel_requested"].as_str()) {
             (Some(status), _) => {
                 let why = data["reason"].as_str().or(data["cause"].as_str());

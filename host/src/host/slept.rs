@@ -6,7 +6,7 @@ use tokio::sync::Mutex;
 
 use super::Host;
 use crate::awake::Awake;
-use crate::message_box::questions;
+use crate::message_box::due;
 use crate::store::StoreError;
 
 /// How much of the machine's sleep questions were given back, milliseconds.
@@ -39,7 +39,7 @@ impl Host {
             return Ok(());
         }
         tracing::info!(slept_ms = by, "the machine slept; questions can be answered for so much longer");
-        self.store().write(move |tx| questions::postpone(tx, by)).await?;
+        self.store().write(move |tx| due::postpone(tx, by)).await?;
         slept.given_ms.store(all, Ordering::Release);
         Ok(())
     }

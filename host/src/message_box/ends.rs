@@ -25,6 +25,18 @@ pub fn untold(db: &Connection, caller: Caller, limit: u32) -> Result<Vec<Process
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
+/// Whether the end of `child` waits for the process that spawned it.
+///
+/// # Errors
+/// The store's.
+pub fn waits(db: &Connection, parent: ProcessId, child: ProcessId) -> Result<bool, StoreError> {
+    let mut look = db.prepare_cached(
+        "SELECT 1 FROM assistant_messages
+         WHERE to_process_id = ?1 AND from_process_id = ?2 AND delivered_at IS NULL AND kind = 'final'",
+    )?;
+    Ok(look.exists((parent.to_string(), child.to_string()))?)
+}
+
 /// Marks the ends of these processes as delivered to the session that started them.
 ///
 /// # Errors

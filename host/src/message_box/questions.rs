@@ -6,7 +6,7 @@
 use assistant_protocol::ids::{MessageId, ProcessId};
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
 
-use super::{Kind, post};
+use super::{Kind, due, post};
 use crate::caller::Caller;
 use crate::limits::Limits;
 use crate::names::named;
@@ -77,12 +77,20 @@ pub enum QuestionRefused {
         /// Questions.
         limit: u32,
     },
+    /// Whoever is asked has not taken in what was sent before.
+    #[error("{count} messages wait for whom you ask, the most that may is {limit}")]
+    Full {
+        /// Messages that wait.
+        count: u32,
+        /// Messages.
+        limit: u32,
+    },
     /// There is no such question for this caller.
     #[error("no question of yours has the id {0}")]
     Unknown(MessageId),
-    /// No question of the process waits for this caller.
-    #[error("process {0} has asked you nothing that waits for an answer")]
-    NonePending(ProcessId),
+    /// No question of the process waits for this caller; with the last one that it asked and where that is.
+    #[error("process {0} has asked you nothing that waits for an answer{last}", last = last_asked(.1))]
+    NonePending(ProcessId, Option<(MessageId, QuestionState)>),
     /// Several wait, and none is named.
     #[error("process {0} has asked several questions: {1}")]
     Several(ProcessId, String),
@@ -97,6 +105,10 @@ pub enum QuestionRefused {
     /// The store's.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+fn last_asked(last: &Option<(MessageId, QuestionState)>) -> String {
+    last.map(|(id, state)| format!("; its last question {id} is {state}")).unwrap_or_default()
 }
 
 impl From<rusqlite::Error> for QuestionRefused {
@@ -137,7 +149,7 @@ pub fn ask(tx: &mut Tx<'_>, process: ProcessId, question: &str, limits: &Limits)
         return Err(QuestionRefused::CallerEnded);
     }
     fits("question", question, limits)?;
-    expire(tx)?;
+    due::expire(tx)?;
     let count: u32 = tx
         .db
         .prepare_cached("SELECT count(*) FROM questions WHERE process_id = ?1 AND state = 'PENDING'")?
@@ -146,6 +158,10 @@ pub fn ask(tx: &mut Tx<'_>, process: ProcessId, question: &str, limits: &Limits)
         return Err(QuestionRefused::TooMany { count, limit: limits.pending_questions });
     }
     let row = process_table::get(tx.db, process)?;
+    let count = super::waiting_for(tx.db, &row, row.parent, limits.queued_messages)?;
+    if count >= limits.queued_messages {
+        return Err(QuestionRefused::Full { count, limit: limits.queued_messages });
+    }
     let message = post(tx, &row, Kind::Question, Some(process), row.parent, question)?;
     let lives = i64::try_from(limits.question_ms).unwrap_or(i64::MAX);
     tx.db
@@ -157,6 +173,7 @@ pub fn ask(tx: &mut Tx<'_>, process: ProcessId, question: &str, limits: &Limits)
             ":message": message.to_string(), ":process": process.to_string(),
             ":to": row.parent.map(|parent| parent.to_string()), ":now": tx.now, ":by": tx.now.saturating_add(lives),
         })?;
+    tx.wake(crate::store::QUESTIONS);
     Ok(message)
 }
 
@@ -168,29 +185,6 @@ fn fits(what: &'static str, text: &str, limits: &Limits) -> Result<(), QuestionR
     if bytes > limits.message_bytes {
         return Err(QuestionRefused::TooLong { bytes, limit: limits.message_bytes });
     }
-    Ok(())
-}
-
-/// Expires what nobody has answered in time.
-///
-/// # Errors
-/// The store's.
-pub fn expire(tx: &Tx<'_>) -> Result<(), StoreError> {
-    tx.db
-        .prepare_cached("UPDATE questions SET state = 'EXPIRED' WHERE state = 'PENDING' AND answer_by_at <= ?1")?
-        .execute([tx.now])?;
-    Ok(())
-}
-
-/// Gives what waits for an answer more time: the machine slept for `by_ms` milliseconds.
-///
-/// # Errors
-/// The store's.
-pub fn postpone(tx: &Tx<'_>, by_ms: u64) -> Result<(), StoreError> {
-    let by = i64::try_from(by_ms).unwrap_or(i64::MAX);
-    tx.db
-        .prepare_cached("UPDATE questions SET answer_by_at = min(answer_by_at, ?2) + ?1 WHERE state = 'PENDING'")?
-        .execute([by, i64::MAX - by])?;
     Ok(())
 }
 
@@ -223,7 +217,7 @@ pub fn find(db: &Connection, message: MessageId) -> Result<Option<Question>, Sto
 /// # Errors
 /// [`QuestionRefused::Unknown`], and the store's.
 pub fn retrieve(tx: &Tx<'_>, process: ProcessId, message: MessageId) -> Result<Question, QuestionRefused> {
-    expire(tx)?;
+    due::expire(tx)?;
     let question = question(tx.db, process, message, tx.now)?;
     if question.state == QuestionState::Answered
         && let Some((answer, _)) = &question.answer
@@ -269,6 +263,21 @@ pub fn pending(db: &Connection, caller: Caller, of: Option<ProcessId>, now: i64)
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
+/// The last question of a process to a caller, and where it is.
+fn last(
+    db: &Connection,
+    caller: Caller,
+    of: ProcessId,
+    now: i64,
+) -> Result<Option<(MessageId, QuestionState)>, StoreError> {
+    let mut look = db.prepare_cached(&format!(
+        "SELECT {COLUMNS} WHERE q.process_id = ?1 AND q.to_process_id IS ?2 ORDER BY m.seq DESC LIMIT 1"
+    ))?;
+    let mine = caller.process().map(|id| id.to_string());
+    let found = look.query_row((of.to_string(), mine), |row| from_row(row, now)).optional()?;
+    Ok(found.map(|question| (question.id, question.state)))
+}
+
 /// Marks questions as handed to a session: no wait of its ends for them any more.
 ///
 /// # Errors
@@ -299,7 +308,7 @@ pub fn reply(
         return Err(QuestionRefused::CallerEnded);
     }
     fits("answer", answer, limits)?;
-    expire(tx)?;
+    due::expire(tx)?;
     let waiting = pending(tx.db, caller, Some(process), tx.now)?;
     let asked = match message {
         Some(message) => {
@@ -315,7 +324,7 @@ pub fn reply(
         }
         None => match waiting.as_slice() {
             [one] => one.clone(),
-            [] => return Err(QuestionRefused::NonePending(process)),
+            [] => return Err(QuestionRefused::NonePending(process, last(tx.db, caller, process, tx.now)?)),
             several => {
                 let one = |asked: &Question| format!("{} ({})", asked.id, crate::text::cut(&asked.question, 80));
                 return Err(QuestionRefused::Several(process, several.iter().map(one).collect::<Vec<_>>().join("; ")));
@@ -330,46 +339,4 @@ pub fn reply(
         )?
         .execute((asked.id.to_string(), reply.to_string(), tx.now))?;
     Ok(reply)
-}
-
-/// Whether a wait of the caller ends now, whatever it is for: a process that waits is asked something that no model call
-/// of its own has contained; a session waits for processes of which one asks it something that it has not been handed.
-///
-/// # Errors
-/// The store's.
-pub fn ends_waits(db: &Connection, caller: Caller, on: &[uuid::Uuid], now: i64) -> Result<bool, StoreError> {
-    match caller {
-        Caller::Process(process) => {
-            let me = process.to_string();
-            let queued = db
-                .prepare_cached(
-                    "SELECT 1 FROM assistant_messages
-                     WHERE to_process_id = ?1 AND delivered_at IS NULL AND kind = 'question'",
-                )?
-                .exists([&me])?;
-            Ok(queued || unseen(db, &me)?)
-        }
-        Caller::Session(session) => {
-            let waiting = pending(db, Caller::Session(session), None, now)?;
-            Ok(waiting.iter().any(|asked| !asked.delivered && on.contains(&asked.process.into())))
-        }
-    }
-}
-
-/// Whether a call of a process has handed a question to it since its last model call: calls beside that one end too, or
-/// the model, which all of them keep waiting, could never answer. What a model call took in stands in the conversation
-/// under its own id.
-fn unseen(db: &Connection, me: &str) -> Result<bool, StoreError> {
-    let found = db
-        .prepare_cached(
-            "SELECT 1 FROM assistant_processes p
-               JOIN questions q ON q.process_id = p.process_id AND q.state = 'PENDING' AND q.to_process_id = ?1
-               JOIN assistant_messages m ON m.id = q.message_id
-             WHERE p.parent_process_id = ?1
-               AND m.delivered_at >= (SELECT at FROM events WHERE process_id = ?1 AND kind = 'model_call'
-                                      ORDER BY seq DESC LIMIT 1)
-               AND NOT EXISTS (SELECT 1 FROM conversations c WHERE c.process_id = ?1 AND c.message_id = m.id)",
-        )?
-        .exists([me])?;
-    Ok(found)
 }

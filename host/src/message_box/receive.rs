@@ -2,7 +2,7 @@
 
 use assistant_protocol::ids::{ProcessId, ThreadId};
 use assistant_protocol::types::{Mail, RecvMessageParams, RecvMessageResult, RecvSummary};
-use rusqlite::named_params;
+use rusqlite::{OptionalExtension, named_params};
 
 use super::{Boxed, COLUMNS, Refused, from_row, hand_over, may_use, queued};
 use crate::caller::Caller;
@@ -72,32 +72,35 @@ pub struct Received {
     pub handed_over: bool,
 }
 
-/// Reads messages of a thread, marks what is to be marked, and marks as delivered what is addressed to the caller.
+/// Reads messages of a thread, marks what is to be marked, and marks as delivered what is addressed to the caller; `by`
+/// is the call of a process in whose result that is.
 ///
-/// Queued mail for a calling process is always handed over oldest first, whatever `last_n`, and takes along what the
-/// same senders queued for it elsewhere before.
+/// Queued mail for a calling process is handed over oldest first, whatever `last_n`, and takes along what the same senders
+/// queued for it elsewhere before; with a cursor it comes where it stands in the thread. An answer to a question of the
+/// process is no mail until it is retrieved.
 ///
 /// # Errors
 /// [`Refused`] where the caller may not.
-pub fn receive(tx: &Tx<'_>, caller: Caller, wanted: &Wanted) -> Result<Received, Refused> {
+pub fn receive(tx: &Tx<'_>, caller: Caller, wanted: &Wanted, by: Option<&str>) -> Result<Received, Refused> {
     if !process_table::may_act(tx.db, caller)? {
         return Err(Refused::CallerEnded);
     }
     may_use(tx.db, caller, wanted.thread)?;
-    let waiting = queued_here(tx, caller, wanted)?;
-    let handed_over = !waiting.is_empty();
-    let found = match (&waiting[..], caller, wanted.cursor) {
-        ([], Caller::Process(me), Some(cursor)) if cursor.offset > 0 => rest(tx, me, wanted, cursor)?,
-        ([], _, _) => select(tx, caller, wanted)?,
-        _ => waiting,
+    let found = match caller {
+        Caller::Session(_) => select(tx, caller, wanted)?,
+        Caller::Process(me) => found_for(tx, me, wanted)?,
     };
     let (whole, mut mail, next_cursor) = fit(found.clone(), wanted);
     // A process has a message once its first piece is in its conversation: it is not inserted as well. A session may
     // come back to it until it has had the whole.
-    let had: Vec<Boxed> = if handed_over { found.into_iter().take(mail.len()).collect() } else { whole };
+    let had: Vec<Boxed> = match caller {
+        Caller::Session(_) => whole,
+        Caller::Process(_) => found.into_iter().take(mail.len()).collect(),
+    };
     let mine: Vec<Boxed> = had.into_iter().filter(|one| one.mail.to_process_id == caller.process()).collect();
-    hand_over(tx, &mine)?;
-    let mut marked = 0;
+    hand_over(tx, &mine, by)?;
+    let handed: Vec<&Boxed> = mine.iter().filter(|one| caller.process().is_some() && !one.delivered).collect();
+    let mut marked = u32::try_from(handed.len()).unwrap_or(u32::MAX);
     if wanted.mark_as_read {
         let mut mark = tx
             .db
@@ -106,15 +109,14 @@ pub fn receive(tx: &Tx<'_>, caller: Caller, wanted: &Wanted) -> Result<Received,
             marked += u32::try_from(mark.execute(named_params! { ":now": tx.now, ":seq": one.seq })?).unwrap_or(0);
         }
     }
-    if handed_over {
-        marked = u32::try_from(mine.len()).unwrap_or(u32::MAX);
-    }
     for one in &mut mail {
-        let read = wanted.mark_as_read || handed_over;
-        if read && mine.iter().any(|marked| marked.mail.id == one.id) {
+        let is = |other: &Boxed| other.mail.id == one.id;
+        let read = if wanted.mark_as_read { mine.iter().any(is) } else { handed.iter().any(|other| is(other)) };
+        if read {
             one.read_at = one.read_at.or(Some(tx.now));
         }
     }
+    let handed_over = !handed.is_empty();
     let total_fetched = u32::try_from(mail.len()).unwrap_or(u32::MAX);
     let summary = RecvSummary { total_fetched, marked_as_read: marked };
     Ok(Received {
@@ -129,29 +131,46 @@ pub fn receive(tx: &Tx<'_>, caller: Caller, wanted: &Wanted) -> Result<Received,
     })
 }
 
-/// What waits for a calling process in this thread, and whatever else its senders queued for it before.
-fn queued_here(tx: &Tx<'_>, caller: Caller, wanted: &Wanted) -> Result<Vec<Boxed>, Refused> {
-    let Caller::Process(me) = caller else { return Ok(Vec::new()) };
-    if wanted.cursor.is_some_and(|cursor| cursor.offset > 0) {
-        return Ok(Vec::new());
-    }
+/// What a process finds in a thread.
+fn found_for(tx: &Tx<'_>, me: ProcessId, wanted: &Wanted) -> Result<Vec<Boxed>, Refused> {
     let all = queued(tx.db, me, None)?;
     let since = wanted.since.unwrap_or(i64::MIN);
-    let here = all.iter().filter(|one| one.thread == wanted.thread && one.mail.created_at > since);
-    let here: Vec<&Boxed> = here.take(wanted.last_n as usize).collect();
-    let before = |one: &&Boxed| {
-        here.iter().any(|other| other.mail.from_process_id == one.mail.from_process_id && one.seq <= other.seq)
+    let (mut found, last_n) = match wanted.cursor {
+        Some(cursor) => {
+            let begun = if cursor.offset > 0 { elsewhere(tx, me, wanted, cursor)? } else { None };
+            (begun.into_iter().chain(select(tx, Caller::Process(me), wanted)?).collect::<Vec<_>>(), usize::MAX)
+        }
+        None => {
+            let here = all.iter().filter(|one| one.thread == wanted.thread && one.mail.created_at > since);
+            (here.cloned().collect(), wanted.last_n as usize)
+        }
     };
-    Ok(all.iter().filter(before).cloned().collect())
+    found.truncate(last_n);
+    if found.is_empty() {
+        return select(tx, Caller::Process(me), wanted);
+    }
+    // What a sender wrote before comes before.
+    let before = |one: &&Boxed| {
+        let later = |other: &Boxed| {
+            !other.delivered
+                && other.mail.to_process_id == Some(me)
+                && other.mail.from_process_id == one.mail.from_process_id
+                && one.seq < other.seq
+        };
+        found.iter().any(later) && !found.iter().any(|other| other.seq == one.seq)
+    };
+    let taken_along: Vec<Boxed> = all.iter().filter(before).cloned().collect();
+    found.extend(taken_along);
+    found.sort_by_key(|one| one.seq);
+    Ok(found)
 }
 
-/// The rest of a message that a process has the first pieces of.
-fn rest(tx: &Tx<'_>, me: ProcessId, wanted: &Wanted, cursor: Cursor) -> Result<Vec<Boxed>, Refused> {
+/// The message that a cursor is within, where it lies in another thread: it was taken along.
+fn elsewhere(tx: &Tx<'_>, me: ProcessId, wanted: &Wanted, cursor: Cursor) -> Result<Option<Boxed>, Refused> {
     let mut look = tx.db.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM assistant_messages WHERE seq = ?1 AND (thread_id = ?2 OR to_process_id = ?3)"
+        "SELECT {COLUMNS} FROM assistant_messages WHERE seq = ?1 AND thread_id <> ?2 AND to_process_id = ?3"
     ))?;
-    let rows = look.query_map((cursor.after, wanted.thread.to_string(), me.to_string()), from_row)?;
-    Ok(rows.collect::<Result<_, _>>()?)
+    Ok(look.query_row((cursor.after, wanted.thread.to_string(), me.to_string()), from_row).optional()?)
 }
 
 fn select(tx: &Tx<'_>, caller: Caller, wanted: &Wanted) -> Result<Vec<Boxed>, Refused> {
@@ -162,7 +181,9 @@ fn select(tx: &Tx<'_>, caller: Caller, wanted: &Wanted) -> Result<Vec<Boxed>, Re
     let mut look = tx.db.prepare_cached(&format!(
         "SELECT {COLUMNS} FROM assistant_messages
          WHERE thread_id = :thread AND (NOT :unread OR (read_at IS NULL AND to_process_id IS :me))
-           AND created_at > :since AND seq >= :from ORDER BY seq {order} LIMIT :limit"
+           AND created_at > :since AND seq >= :from
+           AND NOT (kind = 'answer' AND delivered_at IS NULL AND to_process_id = :me)
+         ORDER BY seq {order} LIMIT :limit"
     ))?;
     // One more than wanted, to know whether there is more.
     let rows = look.query_map(
@@ -184,14 +205,16 @@ fn select(tx: &Tx<'_>, caller: Caller, wanted: &Wanted) -> Result<Vec<Boxed>, Re
 fn fit(found: Vec<Boxed>, wanted: &Wanted) -> (Vec<Boxed>, Vec<Mail>, Option<String>) {
     let mut left = wanted.chars_max;
     let (mut whole, mut told) = (Vec::new(), Vec::new());
-    // The offset is one into that very message; where it is not found any more, the others are told from their start.
-    let begun = |cursor: &Cursor| found.first().is_some_and(|one| one.seq == cursor.after);
-    let mut offset = wanted.cursor.filter(begun).map_or(0, |cursor| cursor.offset);
-    let mut last = 0;
+    // What was taken along may stand before the place that was reached: nobody goes back.
+    let reached = wanted.cursor.map_or(0, |cursor| cursor.after);
+    let mut last = reached;
     for one in found {
         if told.len() >= wanted.last_n as usize {
             return (whole, told, Some(format!("{last}.0")));
         }
+        // The offset is one into that very message; the others are told from their start.
+        let begun = wanted.cursor.filter(|cursor| cursor.after == one.seq);
+        let offset = begun.map_or(0, |cursor| cursor.offset);
         let rest: String = one.mail.content.chars().skip(offset).collect();
         let chars = rest.chars().count();
         if chars > left && !told.is_empty() {
@@ -206,8 +229,7 @@ fn fit(found: Vec<Boxed>, wanted: &Wanted) -> (Vec<Boxed>, Vec<Mail>, Option<Str
         }
         mail.content = rest;
         left -= chars;
-        offset = 0;
-        last = one.seq;
+        last = one.seq.max(reached);
         told.push(mail);
         whole.push(one);
     }

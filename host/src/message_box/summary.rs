@@ -24,7 +24,8 @@ pub struct Summary {
 /// The store's.
 pub fn summary(db: &Connection, caller: Caller, thread: ThreadId) -> Result<Summary, StoreError> {
     let mut look = db.prepare_cached(
-        "SELECT count(*), coalesce(sum(read_at IS NULL AND to_process_id IS ?2), 0), max(created_at)
+        "SELECT count(*), coalesce(sum(read_at IS NULL AND to_process_id IS ?2
+             AND NOT (kind = 'answer' AND delivered_at IS NULL AND ?2 IS NOT NULL)), 0), max(created_at)
          FROM assistant_messages WHERE thread_id = ?1",
     )?;
     let mine = caller.process().map(|id| id.to_string());

@@ -163,7 +163,7 @@ fn pass_on(tx: &mut Tx<'_>, child: &Process, session: SessionId) -> Result<(), S
         .execute((&child_id, session.to_string()))?;
     tx.db
         .prepare_cached(
-            "UPDATE assistant_messages SET to_process_id = NULL, delivered_at = NULL, read_at = NULL,
+            "UPDATE assistant_messages SET to_process_id = NULL, delivered_at = NULL, read_at = NULL, handed_by = NULL,
                to_assistant_id = (SELECT caller_name FROM sessions WHERE session_id = ?2)
              WHERE id IN (SELECT message_id FROM questions WHERE process_id = ?1 AND state = 'PENDING')",
         )?

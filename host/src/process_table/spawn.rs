@@ -226,7 +226,7 @@ pub fn resumption_of(db: &Connection, process: ProcessId) -> Result<Option<Proce
 fn move_mail(tx: &Tx<'_>, old: ProcessId, new: &NewProcess) -> Result<(), StoreError> {
     tx.db
         .prepare_cached(
-            "UPDATE assistant_messages SET to_process_id = ?2, thread_id = ?3,
+            "UPDATE assistant_messages SET to_process_id = ?2, thread_id = ?3, handed_by = NULL,
                kind = CASE kind WHEN 'answer' THEN 'message' ELSE kind END
              WHERE to_process_id = ?1 AND delivered_at IS NULL",
         )?

@@ -14,15 +14,17 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use crate::caller::Caller;
 use crate::events;
 use crate::host::Host;
 use crate::limits::Limits;
+use crate::message_box;
 use crate::process_table::{self, Process};
 use crate::store::{StoreError, Tx};
 use crate::tools::record::{self, Begun};
-use crate::tools::{self, CallError, Recorder, ToolError, grants};
+use crate::tools::{self, Along, CallError, Recorder, ToolError, grants};
 
 use super::hand_in::LastTurn;
 use super::turn::{self, Conversation};
@@ -158,6 +160,11 @@ impl Link {
         self.at_work.clone().read_owned().await
     }
 
+    /// What goes along with a call of the runner.
+    async fn along(&self) -> Along {
+        Along { at_work: Some(Arc::new(self.at_work().await)), ..Along::default() }
+    }
+
     /// Does what a runner asked for, until nobody needs it any more: the runner cancels the call, or its run is over.
     pub(super) async fn while_needed<T>(
         &self,
@@ -238,7 +245,12 @@ async fn on_tool_call(link: Arc<Link>, params: ToolCallParams, cx: CallCx) -> Re
     if let Err(error) = &called {
         // A call that was given up has a result too: it is not made again.
         let result = record::as_result(json!({ "code": "cancelled", "message": error.message }), true);
-        finish(&link, recorder, result).await?;
+        let process = link.row.id;
+        let given_up = link.host.store().write(move |tx| {
+            tx.wake(process);
+            recorder.give_up(tx, &result)
+        });
+        given_up.await.map_err(|error: StoreError| internal(&error))?;
     }
     called
 }
@@ -256,9 +268,13 @@ async fn call_tool(
     };
     let called = match arguments {
         Ok(arguments) => {
-            let (caller, recorder) = (Caller::Process(link.row.id), Some(recorder.clone()));
-            let call =
-                tools::call(&link.host, caller, &params.tool_name, arguments, cx.cancelled.clone(), recorder, None);
+            let caller = Caller::Process(link.row.id);
+            let along = Along {
+                recorder: Some(recorder.clone()),
+                handed_by: Some(recorder.call_id.clone()),
+                ..link.along().await
+            };
+            let call = tools::call(&link.host, caller, &params.tool_name, arguments, cx.cancelled.clone(), along);
             let within = tools::time_limit(&link.host, &params.tool_name, &link.limits);
             tokio::select! {
                 biased;
@@ -313,8 +329,11 @@ where
         return Err(RpcError::new(Kind::InvalidParams, "the params are an object"));
     };
     let caller = Caller::Process(link.row.id);
+    // It stands in no conversation: what it hands over is the runner's as soon as it is answered.
+    let by = format!("{tool} {}", Uuid::now_v7());
     let work = async {
-        match tools::call(&link.host, caller, tool, arguments, cx.cancelled.clone(), None, None).await {
+        let along = Along { handed_by: Some(by.clone()), ..link.along().await };
+        match tools::call(&link.host, caller, tool, arguments, cx.cancelled.clone(), along).await {
             Ok(output) => serde_json::from_value(output.value).map_err(internal),
             Err(CallError::Tool(error)) => {
                 let kind = match error.code.as_str() {
@@ -328,7 +347,17 @@ where
             Err(CallError::UnknownTool(name)) => Err(RpcError::new(Kind::UnknownTool, name)),
         }
     };
-    link.while_needed(&cx, work).await
+    let called = link.while_needed(&cx, work).await;
+    if tool != "recv_message" {
+        return called;
+    }
+    let (process, answered) = (link.row.id, called.is_ok());
+    let settled = link.host.store().write(move |tx| match answered {
+        true => message_box::handed(tx, process, &by),
+        false => message_box::give_back(tx, process, &by).map(|_| ()),
+    });
+    settled.await.map_err(|error: StoreError| self::internal(&error))?;
+    called
 }
 
 async fn on_progress(link: Arc<Link>, params: ProgressParams, _: CallCx) -> Result<Empty, RpcError> {

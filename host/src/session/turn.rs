@@ -156,7 +156,9 @@ async fn begin(
             let message = format!("limit turns: {limit} model calls are done, the most that this run may make");
             return Err(NotBegun::Rpc(RpcError::new(Kind::BudgetExceeded, message)));
         }
-        let mail = message_box::take_queued(tx, process)?;
+        // The first model call has nothing to contain: what the runner did before was not asked for by a model.
+        let mut mail = message_box::unheard(tx, process, |call_id| turns == 1 || holds(&job_held, call_id))?;
+        mail.extend(message_box::take_queued(tx, process)?);
         let mut taken: Vec<(Message, Option<MessageId>)> =
             mail.iter().map(|one| (message_box::as_conversation(one), Some(one.mail.id))).collect();
         let last = (turns == limit).then(|| HandIn::new("turns", u64::from(limit), "model calls"));
@@ -192,6 +194,12 @@ async fn begin(
     }
     link.took.store(true, Ordering::Release);
     Ok((conversation, account))
+}
+
+/// Whether a conversation has the result of a call; an error is not what handed something over.
+fn holds(held: &[Message], of: &str) -> bool {
+    let is = |part: &Part| matches!(part, Part::ToolResult { call_id, is_error: false, .. } if call_id == of);
+    held.iter().any(|message| message.content.parts().iter().any(is))
 }
 
 fn ask(

@@ -9,6 +9,9 @@ use uuid::Uuid;
 /// The supervisor waits under this id for anything that starts or ends a runner.
 pub(crate) const SUPERVISOR: Uuid = Uuid::nil();
 
+/// Whoever expires questions waits under this id: it is woken when one is asked.
+pub(crate) const QUESTIONS: Uuid = Uuid::from_u128(1);
+
 /// Whoever follows all changes waits under this id: it is woken after each COMMIT.
 pub(crate) const CHANGES: Uuid = Uuid::max();
 

@@ -119,7 +119,7 @@ async fn approved(tool: &AppTool, call: &Call, process: Option<&Process>, within
     };
     let decision = wait::while_waiting(call, tokio::time::timeout(within, approval.approve(ask))).await?;
     let decision = decision.unwrap_or_else(|_| Decision::Deny { reason: "nobody decided in time".to_owned() });
-    if let (Some(process), Some(recorder)) = (process.map(|process| process.id), &call.recorder) {
+    if let (Some(process), Some(recorder)) = (process.map(|process| process.id), &call.along.recorder) {
         let mut told = json!({ "call_id": recorder.call_id, "tool": tool.name, "approved": true });
         if let Decision::Deny { reason } = &decision {
             told["approved"] = false.into();

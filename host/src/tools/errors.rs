@@ -138,10 +138,13 @@ impl From<QuestionRefused> for ToolError {
             QuestionRefused::TooMany { .. } => {
                 Self::limit("pending_questions", &refused, "Wait for an answer with check_answer.")
             }
+            QuestionRefused::Full { .. } => {
+                Self::limit("queued_messages", &refused, "Decide it yourself, or ask again later.")
+            }
             QuestionRefused::Unknown(_) => {
                 Self::new("unknown_message", &refused, "Use the message_id that the question came with.")
             }
-            QuestionRefused::NonePending(_) => {
+            QuestionRefused::NonePending(..) => {
                 Self::new("unknown_message", &refused, "get_pending_questions lists what waits for you.")
             }
             QuestionRefused::Several(..) => Self::bad_argument(&refused, "Name one of them as message_id."),

@@ -3,7 +3,6 @@
 //! The cursor is a place in the host's sequence of events, so that nothing is told twice and nothing is skipped. What is
 //! handed to a process by it is delivered in the same commit.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use assistant_protocol::ids::{MessageId, ProcessId};
@@ -19,6 +18,8 @@ use crate::message_box::{self, questions};
 use crate::process_table::{self, Status};
 use crate::store::Tx;
 use crate::text::cut;
+
+mod handed;
 
 /// Processes that one call names.
 const NAMED_MAX: usize = 100;
@@ -163,32 +164,34 @@ async fn take(
     empty_too: bool,
     wait_clamped_to_ms: Option<u64>,
 ) -> Result<Option<Output>, ToolError> {
-    let (caller, recorder) = (call.caller, call.recorder.clone());
+    let (caller, along) = (call.caller, call.along.clone());
     let job = move |tx: &mut Tx<'_>| {
         let named = meant(tx, caller, &wanted)?;
         let still_running: Vec<ProcessId> = running(tx, &named)?;
         let (told, last) = news(tx, caller, &wanted, &named)?;
-        let question = told.iter().any(|event| event.kind == Happened::Question);
+        let question = told.iter().any(|told| told.event.kind == Happened::Question);
         let over = still_running.is_empty()
             || match wanted.mode {
-                Mode::Any => !told.is_empty(),
+                Mode::Any => told.iter().any(|told| told.is_new),
                 Mode::All => question,
             };
         if !over && !empty_too {
             return Ok(None);
         }
-        match caller {
-            Caller::Process(me) => deliver(tx, me, &told)?,
+        let events: Vec<Event> = match caller {
+            Caller::Process(me) => handed::hand_over(tx, me, told, wanted.chars, along.handed_by.as_deref())?,
             Caller::Session(session) => {
-                let ended = told.iter().filter(|event| event.kind.is_end()).map(|event| event.process_id);
+                let events: Vec<Event> = told.into_iter().map(|told| told.event).collect();
+                let ended = events.iter().filter(|event| event.kind.is_end()).map(|event| event.process_id);
                 message_box::ends::told(tx, session, ended)?;
-                let asked: Vec<_> = told.iter().filter_map(|event| event.question).collect();
+                let asked: Vec<_> = events.iter().filter_map(|event| event.question).collect();
                 questions::hand_to_session(tx, &asked)?;
+                events
             }
-        }
-        let waited = Waited { events: told, still_running, next_cursor: last.to_string(), wait_clamped_to_ms };
+        };
+        let waited = Waited { events, still_running, next_cursor: last.to_string(), wait_clamped_to_ms };
         let mut output = Output::new(&waited)?;
-        if let Some(recorder) = recorder {
+        if let Some(recorder) = along.recorder {
             recorder.finish(tx, &record::as_result(output.value.clone(), false))?;
             output.recorded = true;
         }
@@ -219,8 +222,8 @@ fn meant(tx: &Tx<'_>, caller: Caller, wanted: &Wanted) -> Result<Vec<ProcessId>,
 }
 
 /// What has happened to these processes, as much as one answer holds, and the place up to which that is all.
-fn news(tx: &Tx<'_>, caller: Caller, wanted: &Wanted, named: &[ProcessId]) -> Result<(Vec<Event>, i64), ToolError> {
-    let (mut told, mut last): (Vec<Event>, i64) = (Vec::new(), wanted.after.unwrap_or(0));
+fn news(tx: &Tx<'_>, caller: Caller, wanted: &Wanted, named: &[ProcessId]) -> Result<(Vec<Told>, i64), ToolError> {
+    let (mut told, mut last): (Vec<Told>, i64) = (Vec::new(), wanted.after.unwrap_or(0));
     let mut left = wanted.chars;
     loop {
         let page = events::news(tx.db, named, last, EVENTS_MAX)?;
@@ -229,16 +232,20 @@ fn news(tx: &Tx<'_>, caller: Caller, wanted: &Wanted, named: &[ProcessId]) -> Re
             let seq = news.seq;
             // A question that came to another one with its process stands in the log twice.
             let known =
-                |event: &Event| event.question.is_some() && told.iter().any(|one| one.question == event.question);
-            if let Some(event) = happened(tx, caller, wanted.after.is_none(), news)?.filter(|event| !known(event)) {
-                let size = event.content.chars().count() + 200;
+                |one: &Told| one.event.question.is_some() && told.iter().any(|other| other.message == one.message);
+            if let Some(one) = happened(tx, caller, wanted.after.is_none(), news)?.filter(|one| !known(one)) {
+                let size = one.event.content.chars().count() + 200;
                 if told.len() >= EVENTS_MAX as usize || (size > left && !told.is_empty()) {
                     return Ok((told, last));
                 }
                 left = left.saturating_sub(size);
-                told.push(event);
+                told.push(one);
             }
             last = seq;
+        }
+        if is_last && wanted.named.is_empty() {
+            // All of the caller's is told up to now: what was told before stays behind the cursor.
+            return Ok((told, last.max(events::newest(tx.db)?)));
         }
         if is_last {
             return Ok((told, last));
@@ -256,54 +263,60 @@ fn running(tx: &Tx<'_>, named: &[ProcessId]) -> Result<Vec<ProcessId>, ToolError
     Ok(running)
 }
 
+/// Something that happened, and what hangs on it.
+struct Told {
+    event: Event,
+    /// Who wrote it; none is the session.
+    from: Option<ProcessId>,
+    /// The message that it is; an end has none.
+    message: Option<MessageId>,
+    /// The caller was not told before.
+    is_new: bool,
+}
+
 /// What an event of the log is to the caller; none where it is nothing to it.
-fn happened(tx: &Tx<'_>, caller: Caller, first_look: bool, news: News) -> Result<Option<Event>, ToolError> {
+fn happened(tx: &Tx<'_>, caller: Caller, first_look: bool, news: News) -> Result<Option<Told>, ToolError> {
     let row = process_table::get(tx.db, news.process)?;
-    let (kind, content, question) = match news.message {
-        None => {
-            let kind = match row.status {
-                Status::Finished => Happened::Finished,
-                Status::Failed => Happened::Failed,
-                Status::Cancelled => Happened::Cancelled,
-                Status::Queued | Status::Starting | Status::Running | Status::Waiting => return Ok(None),
-            };
-            (kind, process_table::final_words(&row), None)
-        }
-        Some(message) => {
-            let Some(mail) = message_box::find(tx.db, message)? else { return Ok(None) };
-            let to_me = mail.mail.to_process_id == caller.process();
-            let known = first_look && (mail.delivered || mail.mail.read_at.is_some());
-            let kind = match mail.kind {
-                message_box::Kind::Message => Happened::Message,
-                message_box::Kind::Question => Happened::Question,
-                message_box::Kind::Answer | message_box::Kind::Final => return Ok(None),
-            };
-            if !to_me || known {
-                return Ok(None);
-            }
-            (kind, mail.mail.content, (kind == Happened::Question).then_some(message))
-        }
+    let Some(message) = news.message else {
+        let kind = match row.status {
+            Status::Finished => Happened::Finished,
+            Status::Failed => Happened::Failed,
+            Status::Cancelled => Happened::Cancelled,
+            Status::Queued | Status::Starting | Status::Running | Status::Waiting => return Ok(None),
+        };
+        let is_new = match caller {
+            Caller::Session(_) => true,
+            Caller::Process(me) => message_box::ends::waits(tx.db, me, row.id)?,
+        };
+        let content = cut(&process_table::final_words(&row), CONTENT_CHARS_MAX);
+        let event = Event { process_id: row.id, assistant_id: row.assistant_id, kind, content, question: None };
+        return Ok(Some(Told { event, from: Some(row.id), message: None, is_new }));
     };
-    let content = cut(&content, CONTENT_CHARS_MAX);
-    Ok(Some(Event { process_id: row.id, assistant_id: row.assistant_id, kind, content, question }))
+    let Some(found) = message_box::find(tx.db, message)? else { return Ok(None) };
+    let to_me = found.mail.to_process_id == caller.process();
+    let known = match caller {
+        Caller::Session(_) => first_look && (found.delivered || found.mail.read_at.is_some()),
+        // It is in its conversation, whatever the cursor.
+        Caller::Process(_) => found.delivered,
+    };
+    let kind = match found.kind {
+        message_box::Kind::Message => Happened::Message,
+        message_box::Kind::Question => Happened::Question,
+        message_box::Kind::Answer | message_box::Kind::Final => return Ok(None),
+    };
+    if !to_me || known {
+        return Ok(None);
+    }
+    let from = found.mail.from_process_id;
+    let event = Event {
+        process_id: from.unwrap_or(row.id),
+        assistant_id: found.mail.from_assistant_id,
+        kind,
+        content: cut(&found.mail.content, CONTENT_CHARS_MAX),
+        question: (kind == Happened::Question).then_some(message),
+    };
+    Ok(Some(Told { event, from, message: Some(message), is_new: true }))
 }
 
 /// Characters of one result or message in an answer; so that several fit.
 const CONTENT_CHARS_MAX: usize = 8_000;
-
-/// A process that is told something by a child has what the child wrote to it: it is not inserted again. What was cut
-/// comes whole, as every other message does.
-fn deliver(tx: &Tx<'_>, me: ProcessId, told: &[Event]) -> Result<(), ToolError> {
-    let senders: BTreeSet<ProcessId> = told.iter().map(|event| event.process_id).collect();
-    for sender in senders {
-        let contents: Vec<&str> =
-            told.iter().filter(|event| event.process_id == sender).map(|event| event.content.as_str()).collect();
-        let queued = message_box::queued(tx.db, me, Some(Some(sender)))?;
-        let whole: Vec<_> = queued
-            .into_iter()
-            .take_while(|mail| contents.iter().any(|content| *content == mail.mail.content.trim()))
-            .collect();
-        message_box::hand_over(tx, &whole)?;
-    }
-    Ok(())
-}

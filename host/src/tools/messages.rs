@@ -66,16 +66,17 @@ async fn receive(
     wait_clamped_to_ms: Option<u64>,
 ) -> Result<Option<Output>, ToolError> {
     let caller = call.caller;
-    let recorder = call.recorder.clone();
+    let along = call.along.clone();
     call.host
         .store()
         .write(move |tx| {
-            let Received { result, handed_over } = message_box::receive(tx, caller, &wanted)?;
+            let Received { result, handed_over } =
+                message_box::receive(tx, caller, &wanted, along.handed_by.as_deref())?;
             if result.messages.is_empty() && !empty_too {
                 return Ok(None);
             }
             let mut output = Output::new(&RecvMessageResult { wait_clamped_to_ms, ..result })?;
-            if let (true, Caller::Process(_), Some(recorder)) = (handed_over, caller, recorder) {
+            if let (true, Caller::Process(_), Some(recorder)) = (handed_over, caller, along.recorder) {
                 recorder.finish(tx, &record::as_result(output.value.clone(), false))?;
                 output.recorded = true;
             }

@@ -1,6 +1,7 @@
 //! `ask_parent`, `check_answer`, `get_pending_questions` and `reply_assistant`.
 
 use assistant_protocol::ids::{MessageId, ProcessId};
+use assistant_protocol::types::Mail;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Duration, Instant};
@@ -9,11 +10,14 @@ use uuid::Uuid;
 use super::{Audience, Call, Hints, Output, Tool, ToolError, record, row, wait};
 use crate::caller::Caller;
 use crate::message_box::questions::{self, Question, QuestionState};
+use crate::message_box::{self, Boxed, due};
 use crate::process_table::{self, End, Reason};
 use crate::store::Tx;
 
 /// What a process fails with whose parent does not answer; document 001 has the words.
 const STALLED: &str = "Stalled: Parent No-Response";
+/// Questions of one list.
+const LISTED_MAX: usize = 100;
 
 pub(super) fn rows() -> Vec<Tool> {
     let look = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
@@ -99,66 +103,101 @@ async fn ask_parent(call: Call, params: Ask) -> Result<Output, ToolError> {
         Ok::<_, ToolError>((message, process_table::get(tx.db, me)?.parent.is_some()))
     });
     let (message, parent_is_process) = asked.await?;
-    let bound = match (params.wait_ms, parent_is_process) {
-        (Some(wait_ms), _) => wait::bound(&call, wait_ms).wait,
-        (None, true) => Duration::from_millis(limits.answer_wait_ms),
-        (None, false) => wait::bound(&call, limits.question_ms).wait,
-    };
+    let pending = || Output::new(&Asked { message_id: message, state: State::Pending, answer: None });
+    if let Some(wait_ms) = params.wait_ms {
+        let found = answer(&call, me, message, wait::bound(&call, wait_ms).wait, IfNone::Told).await?;
+        return found.map_or_else(pending, Ok);
+    }
+    let until_expiry = wait::bound(&call, limits.question_ms).wait;
+    let bound = if parent_is_process { Duration::from_millis(limits.answer_wait_ms) } else { until_expiry };
     let begun = Instant::now();
-    if let Some(output) = answer(&call, me, message, bound).await? {
+    if let Some(output) = answer(&call, me, message, bound, IfNone::Fails).await? {
         return Ok(output);
     }
-    if params.wait_ms.is_some() || begun.elapsed() < bound {
-        // It was asked something itself meanwhile, or did not want to wait longer.
-        return Output::new(&Asked { message_id: message, state: State::Pending, answer: None });
+    if begun.elapsed() < bound {
+        // It was asked something itself meanwhile.
+        return pending();
     }
     // In one transaction with a last look: an answer in the last moment counts, and a parent that has ended meanwhile
     // has left the question to the session, which has more time.
     let stalled = call.host.store().write(move |tx| {
         let waits = questions::question(tx.db, me, message, tx.now)?.state == QuestionState::Pending;
         let stalled = waits && process_table::get(tx.db, me)?.parent.is_some();
-        if stalled {
-            let end = End::Failed { reason: Reason::NoAnswer, error: STALLED.to_owned(), partial: None };
-            process_table::end(tx, me, end)?;
-        }
-        Ok::<_, ToolError>(stalled)
+        if stalled { stall(tx, me) } else { Ok(false) }
     });
     if stalled.await? {
         return Err(ToolError::caller_ended());
     }
-    match answer(&call, me, message, wait::bound(&call, limits.question_ms).wait).await? {
-        Some(output) => Ok(output),
-        None => Output::new(&Asked { message_id: message, state: State::Pending, answer: None }),
-    }
+    answer(&call, me, message, until_expiry, IfNone::Fails).await?.map_or_else(pending, Ok)
+}
+
+/// Ends a process whose question nobody has answered. Returns whether it did.
+fn stall(tx: &mut Tx<'_>, me: ProcessId) -> Result<bool, ToolError> {
+    let end = End::Failed { reason: Reason::NoAnswer, error: STALLED.to_owned(), partial: None };
+    Ok(process_table::end(tx, me, end)?)
 }
 
 async fn check_answer(call: Call, params: Check) -> Result<Output, ToolError> {
     let me = process(&call)?;
     let bound = wait::bound(&call, params.wait_ms).wait;
-    if let Some(output) = answer(&call, me, params.message_id, bound).await? {
-        return Ok(output);
+    match answer(&call, me, params.message_id, bound, IfNone::Told).await? {
+        Some(output) => Ok(output),
+        None => Output::new(&Asked { message_id: params.message_id, state: State::Pending, answer: None }),
     }
-    Output::new(&Asked { message_id: params.message_id, state: State::Pending, answer: None })
+}
+
+/// What a question that has expired is to the call that waits for its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum IfNone {
+    /// A result like others.
+    Told,
+    /// The end of the process.
+    Fails,
 }
 
 /// The answer to a question once there is one, or its expiry; none while it waits.
-async fn answer(call: &Call, me: ProcessId, message: MessageId, bound: Duration) -> Result<Option<Output>, ToolError> {
+async fn answer(
+    call: &Call,
+    me: ProcessId,
+    message: MessageId,
+    bound: Duration,
+    if_none: IfNone,
+) -> Result<Option<Output>, ToolError> {
     let look = || {
-        let recorder = call.recorder.clone();
-        call.host.store().write(move |tx: &mut Tx<'_>| {
+        let recorder = call.along.recorder.clone();
+        let looked = call.host.store().write(move |tx: &mut Tx<'_>| {
             let question = questions::retrieve(tx, me, message)?;
-            if question.state == QuestionState::Pending {
-                return Ok(None);
+            match question.state {
+                QuestionState::Pending => return Ok(Look::Nothing),
+                QuestionState::Expired if if_none == IfNone::Fails && stall(tx, me)? => return Ok(Look::Stalled),
+                QuestionState::Expired | QuestionState::Answered | QuestionState::Retrieved => {}
             }
             let mut output = Output::new(&Asked::from(question))?;
             if let Some(recorder) = recorder {
                 recorder.finish(tx, &record::as_result(output.value.clone(), false))?;
                 output.recorded = true;
             }
-            Ok::<_, ToolError>(Some(output))
-        })
+            Ok::<_, ToolError>(Look::Found(output))
+        });
+        async {
+            match looked.await? {
+                Look::Nothing => Ok(None),
+                Look::Stalled => Err(ToolError::caller_ended()),
+                Look::Found(output) => Ok(Some(output)),
+            }
+        }
     };
     wait::until(call, &[Uuid::from(me)], bound, look).await
+}
+
+/// What a look at a question has found.
+enum Look {
+    /// It waits.
+    Nothing,
+    /// It has expired, and with it the process.
+    Stalled,
+    /// This is to be told.
+    Found(Output),
 }
 
 /// Arguments of `get_pending_questions`.
@@ -185,28 +224,77 @@ struct Waiting {
 /// Result of `get_pending_questions`.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Pending {
-    /// Oldest first.
+    /// Oldest first, at most 100.
     questions: Vec<Waiting>,
+    /// What those who ask wrote to you before.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
+    messages: Vec<Mail>,
 }
 
 async fn get_pending_questions(call: Call, params: GetPending) -> Result<Output, ToolError> {
-    let caller = call.caller;
+    let (caller, along, chars) = (call.caller, call.along.clone(), call.host.limits().answer_chars as usize);
     let found = call.host.store().write(move |tx| {
-        questions::expire(tx)?;
-        let found = questions::pending(tx.db, caller, params.process_id, tx.now)?;
-        let ids: Vec<MessageId> = found.iter().map(|asked| asked.id).collect();
-        questions::hand_to_session(tx, &ids)?;
-        Ok::<_, ToolError>(found)
+        due::expire(tx)?;
+        let mut found = questions::pending(tx.db, caller, params.process_id, tx.now)?;
+        found.truncate(LISTED_MAX);
+        let mut messages = Vec::new();
+        match caller {
+            Caller::Session(_) => {
+                let ids: Vec<MessageId> = found.iter().map(|asked| asked.id).collect();
+                questions::hand_to_session(tx, &ids)?;
+            }
+            Caller::Process(me) if found.iter().any(|asked| !asked.delivered) => {
+                if !process_table::may_act(tx.db, caller)? {
+                    return Err(ToolError::caller_ended());
+                }
+                messages = hand_over(tx, me, &mut found, chars, along.handed_by.as_deref())?;
+            }
+            Caller::Process(_) => {}
+        }
+        let each = chars / found.len().max(1);
+        let one = |asked: Question| Waiting {
+            message_id: asked.id,
+            process_id: asked.process,
+            assistant_id: asked.assistant_id,
+            question: crate::text::cut(&asked.question, each),
+            asked_at: asked.asked_at,
+            answer_by_at: asked.answer_by_at,
+        };
+        let handed_over = !messages.is_empty();
+        let others = messages.into_iter().filter(|one: &Boxed| one.kind != message_box::Kind::Question);
+        let messages = others.map(|one| one.mail).collect();
+        let mut output = Output::new(&Pending { questions: found.into_iter().map(one).collect(), messages })?;
+        if let (true, Some(recorder)) = (handed_over, along.recorder) {
+            recorder.finish(tx, &record::as_result(output.value.clone(), false))?;
+            output.recorded = true;
+        }
+        Ok::<_, ToolError>(output)
     });
-    let one = |asked: Question| Waiting {
-        message_id: asked.id,
-        process_id: asked.process,
-        assistant_id: asked.assistant_id,
-        question: asked.question,
-        asked_at: asked.asked_at,
-        answer_by_at: asked.answer_by_at,
-    };
-    Output::new(&Pending { questions: found.await?.into_iter().map(one).collect() })
+    found.await
+}
+
+/// Hands questions that a process has not been given over to it, with all that their senders wrote before. What is too
+/// long for this answer is not listed: it comes as every other message does.
+fn hand_over(
+    tx: &Tx<'_>,
+    me: ProcessId,
+    found: &mut Vec<Question>,
+    chars: usize,
+    by: Option<&str>,
+) -> Result<Vec<Boxed>, ToolError> {
+    let mut senders: Vec<Option<ProcessId>> = Vec::new();
+    for asked in found.iter().filter(|asked| !asked.delivered) {
+        if !senders.contains(&Some(asked.process)) {
+            senders.push(Some(asked.process));
+        }
+    }
+    let each = chars / found.len().max(1);
+    // What is listed whole has to fit into its share of the answer.
+    let short = |one: &Boxed| one.kind != message_box::Kind::Question || one.mail.content.chars().count() <= each;
+    let taken = message_box::taken_whole(tx, me, &senders, chars, by, short)?;
+    found.retain(|asked| asked.delivered || taken.iter().any(|one| one.mail.id == asked.id));
+    Ok(taken)
 }
 
 /// Arguments of `reply_assistant`.

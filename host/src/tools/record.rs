@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::conversation;
 use crate::events::{self, Kind};
+use crate::message_box;
 use crate::store::{StoreError, Tx};
 
 /// Where the result of one call of a process is recorded.
@@ -61,6 +62,25 @@ impl Recorder {
         let mut look = tx.db.prepare_cached("SELECT result FROM tool_calls WHERE process_id = ?1 AND call_id = ?2")?;
         let json: Option<String> = look.query_row((self.process.to_string(), &self.call_id), |row| row.get(0))?;
         json.map(|json| serde_json::from_str(&json).map_err(|error| StoreError::Damaged(error.to_string()))).transpose()
+    }
+
+    /// Records how a call that was given up is answered. What it had handed over waits again: the runner does not get the
+    /// result that it was in.
+    pub(crate) fn give_up(&self, tx: &Tx<'_>, answer: &ToolCallResult) -> Result<(), StoreError> {
+        let Some(before) = self.result(tx)? else { return self.finish(tx, answer) };
+        if message_box::give_back(tx, self.process, &self.call_id)? == 0 {
+            return Ok(());
+        }
+        let json = serde_json::to_string(answer).map_err(|error| StoreError::Damaged(error.to_string()))?;
+        tx.db.prepare_cached("UPDATE tool_calls SET result = ?3 WHERE process_id = ?1 AND call_id = ?2")?.execute((
+            self.process.to_string(),
+            &self.call_id,
+            &json,
+        ))?;
+        let of = |result: &ToolCallResult| Message::tool_result(self.call_id.clone(), result);
+        conversation::replace(tx, self.process, &of(&before), &of(answer))?;
+        let told = json!({ "call_id": self.call_id, "tool": self.tool, "is_error": true, "bytes": json.len() });
+        events::record(tx, self.process, Kind::ToolResult, &told)
     }
 
     /// Records the result: in the conversation, for a repeated call, and in the log. The first result stands.

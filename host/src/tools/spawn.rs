@@ -348,16 +348,18 @@ async fn wait_for(call: &Call, mut told: Value, params: &Spawn) -> Result<Output
 }
 
 async fn hand_over(call: &Call, process: ProcessId, told: &Arc<Value>) -> Result<Output, ToolError> {
-    let (told, recorder, limits) = (told.clone(), call.recorder.clone(), *call.host.limits());
+    let (told, along, limits) = (told.clone(), call.along.clone(), *call.host.limits());
     let chars = limits.answer_chars as usize;
     call.host
         .store()
         .write(move |tx| {
             let row = process_table::get(tx.db, process)?;
-            let (mail, all) = message_box::take_from(tx, &row, chars)?;
+            let (mail, all) = message_box::take_from(tx, &row, chars, along.handed_by.as_deref())?;
+            // A process has each message once: a result that waits still comes by itself.
+            let waits = !all && row.parent.is_some();
             let before = mail.into_iter().filter(|one| one.kind != message_box::Kind::Final);
             let result = Ended {
-                content: row.result.as_deref().map(|text| crate::text::cut(text, chars)),
+                content: row.result.as_deref().filter(|_| !waits).map(|text| crate::text::cut(text, chars)),
                 reason: row.reason,
                 error: row.error.clone(),
                 messages: before.map(|one| one.mail).collect(),
@@ -367,7 +369,7 @@ async fn hand_over(call: &Call, process: ProcessId, told: &Arc<Value>) -> Result
             output.value["status"] = json!(row.status);
             output.value["result"] = json!(result);
             output.value["capacity"] = json!(process_table::capacity(tx.db, row.id, &limits, tx.now)?);
-            if let Some(recorder) = recorder {
+            if let Some(recorder) = along.recorder {
                 recorder.finish(tx, &record::as_result(output.value.clone(), false))?;
                 output.recorded = true;
             }

@@ -1,8 +1,10 @@
 //! Waiting for something in the tables: look, and look again at each piece of news, until there is something or the
 //! time is up. A process that waits is `waiting` and holds no slot.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use assistant_protocol::ids::ProcessId;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -10,7 +12,7 @@ use uuid::Uuid;
 use super::{Call, ToolError};
 use crate::caller::Caller;
 use crate::host::Host;
-use crate::message_box::questions;
+use crate::message_box::waits;
 use crate::process_table;
 use crate::store::StoreError;
 
@@ -53,7 +55,7 @@ where
     if wait.is_zero() || asked(call, on).await? {
         return Ok(None);
     }
-    if let Some(waits) = &call.waits {
+    if let Some(waits) = &call.along.waits {
         waits.send_replace(on.to_vec());
     }
     let waiting = Waiting::begin(call).await?;
@@ -89,38 +91,58 @@ pub(super) async fn while_waiting<T>(call: &Call, work: impl Future<Output = T>)
 async fn asked(call: &Call, on: &[Uuid]) -> Result<bool, ToolError> {
     let (caller, on) = (call.caller, on.to_vec());
     let now = call.host.now();
-    let asked = move |db: &rusqlite::Connection| questions::ends_waits(db, caller, &on, now);
+    let asked = move |db: &rusqlite::Connection| waits::ends_waits(db, caller, &on, now);
     Ok(call.host.store().read(asked).await?)
 }
 
-/// A blocking wait of a process in flight. Dropped, it ends too.
-struct Waiting(Option<(Host, assistant_protocol::ids::ProcessId)>);
+/// A blocking wait of a process in flight. Dropped, it ends too. Its beginning and its end are carried out whatever
+/// becomes of the call, and the process is not settled in between: so they are always counted in pairs.
+struct Waiting(Option<Begun>);
+
+/// A wait that is counted.
+struct Begun {
+    host: Host,
+    process: ProcessId,
+    at_work: Option<AtWork>,
+}
+
+type AtWork = Arc<tokio::sync::OwnedRwLockReadGuard<()>>;
 
 impl Waiting {
     async fn begin(call: &Call) -> Result<Self, StoreError> {
         let Caller::Process(process) = call.caller else { return Ok(Self(None)) };
-        let host = call.host.clone();
+        let (host, at_work) = (call.host.clone(), call.along.at_work.clone());
         // In a task of its own: a call that is given up meanwhile leaves a wait that ends when this is dropped.
         let begun = tokio::spawn(async move {
             host.store().write(move |tx| process_table::wait_begins(tx, process)).await?;
-            Ok::<_, StoreError>(Self(Some((host, process))))
+            Ok::<_, StoreError>(Self(Some(Begun { host, process, at_work })))
         });
         begun.await.map_err(|error| StoreError::Damaged(format!("a wait panicked: {error}")))?
     }
 
     async fn end(mut self) -> Result<(), StoreError> {
-        let Some((host, process)) = self.0.take() else { return Ok(()) };
-        host.store().write(move |tx| process_table::wait_ends(tx, process)).await
+        let Some(begun) = self.0.take() else { return Ok(()) };
+        let ended = tokio::spawn(begun.end());
+        ended.await.map_err(|error| StoreError::Damaged(format!("a wait panicked: {error}")))?
+    }
+}
+
+impl Begun {
+    async fn end(self) -> Result<(), StoreError> {
+        let process = self.process;
+        let ended = self.host.store().write(move |tx| process_table::wait_ends(tx, process)).await;
+        drop(self.at_work);
+        ended
     }
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        if let Some((host, process)) = self.0.take() {
+        if let Some(begun) = self.0.take() {
+            let process = begun.process;
             tokio::spawn(async move {
-                let ended = host.store().write_later(move |tx| process_table::wait_ends(tx, process)).await;
-                if let Err(error) = ended {
-                    tracing::debug!(%error, %process, "a wait was given up while the store closed");
+                if let Err(error) = begun.end().await {
+                    tracing::debug!(%error, %process, "a wait that was given up did not end in order");
                 }
             });
         }

@@ -94,6 +94,13 @@ fn told<'a>(
             let question = book.questions.iter().find(|one| value["message_id"] == one.id.as_str());
             found.extend(question.and_then(|one| by_id(&Value::from(one.answer.clone()))));
         }
+        "get_pending_questions" => {
+            found.extend(list(&value["messages"]).iter().filter_map(|one| by_id(&one["id"])));
+            let whole =
+                |one: &Value| by_id(&one["message_id"]).filter(|found| one["question"] == found.content.as_str());
+            found.extend(list(&value["questions"]).iter().filter_map(whole));
+            found.sort_by_key(|one| one.seq);
+        }
         "wait_assistant" => {
             for event in list(&value["events"]) {
                 let whole = |one: &&Message| event["content"].as_str().map(str::trim) == Some(one.content.trim());
@@ -102,9 +109,12 @@ fn told<'a>(
                     Some("message") => {
                         let thread =
                             event["process_id"].as_str().and_then(|id| book.process(id)).map(|one| &one.thread);
-                        let fits = |one: &&&Message| {
-                            one.kind == "message" && Some(&one.thread) == thread && whole(one) && !found.contains(*one)
+                        let from = |one: &Message| match &one.from {
+                            Some(from) => event["process_id"] == from.as_str(),
+                            None => Some(&one.thread) == thread,
                         };
+                        let fits =
+                            |one: &&&Message| one.kind == "message" && from(one) && whole(one) && !found.contains(*one);
                         let new = mine.iter().filter(fits).find(|one| !before.contains_key(one.id.as_str()));
                         new.or_else(|| mine.iter().find(fits)).copied()
                     }

@@ -121,8 +121,10 @@ async fn a_question_ends_all_waits_of_a_turn() {
         { "tool_calls": [call("spawn_assistant", json!({ "assistant_id": "child", "query": "help" }))] },
         // The question comes while the model thinks: the first call finds it, the second one has to hear of it.
         { "delay_ms": 1_500, "tool_calls": [recv("{{spawn_assistant.thread_id}}"), recv("{{id_after.thread_id}}")] },
-        { "tool_calls": [call("reply_assistant", json!({ "process_id": child, "answer": "seven" }))] },
-        { "tool_calls": [call("wait_assistant", json!({ "process_ids": [child], "mode": "all", "wait_ms": 600_000 }))] },
+        { "tool_calls": [
+            call("reply_assistant", json!({ "process_id": child, "answer": "seven" })),
+            call("wait_assistant", json!({ "process_ids": [child], "mode": "all", "wait_ms": 600_000 })),
+        ] },
         { "text": "{{wait_assistant.events.last.content}}" },
     ]);
     let child = json!([

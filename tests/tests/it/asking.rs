@@ -103,8 +103,10 @@ async fn several_questions_are_told_apart_and_read_again() {
 async fn a_parent_that_waits_for_its_child_hears_its_question() {
     let parent = json!([
         { "tool_calls": [call("spawn_assistant", json!({ "assistant_id": "child", "query": "help", "run_mode": "sync" }))] },
-        { "tool_calls": [call("reply_assistant", json!({ "process_id": "{{spawn_assistant.process_id}}", "answer": "seven" }))] },
-        { "tool_calls": [call("wait_assistant", json!({ "process_ids": ["{{spawn_assistant.process_id}}"], "mode": "all", "wait_ms": 50_000 }))] },
+        { "tool_calls": [
+            call("reply_assistant", json!({ "process_id": "{{spawn_assistant.process_id}}", "answer": "seven" })),
+            call("wait_assistant", json!({ "process_ids": ["{{spawn_assistant.process_id}}"], "mode": "all", "wait_ms": 50_000 })),
+        ] },
         { "text": "it said {{wait_assistant.events.last.content}}" },
     ]);
     let child = json!([
