@@ -161,7 +161,8 @@ impl Runner {
 
     /// Runs, settles, and runs again while there is mail, until the process has ended.
     async fn drive(&mut self, first: RunParams) -> Result<(), StoreError> {
-        let again = RunParams { query: None, context: None, ..first.clone() };
+        // The runner keeps its conversation: a history given again would take the place of what was said since.
+        let again = RunParams { query: None, context: None, history: None, ..first.clone() };
         let mut params = first;
         loop {
             self.link.begin_run();

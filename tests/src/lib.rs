@@ -1,6 +1,8 @@
 //! What the tests of Assistant Host stand on: programs and servers that behave like the real ones, and like broken ones.
 
 pub mod bed;
+#[cfg(unix)]
+pub mod chaos;
 pub mod doors;
 pub mod model_server;
 pub mod oracle;

@@ -110,6 +110,34 @@ async fn a_resumed_process_has_the_keys_of_the_one_before() {
     client.host.close().await;
 }
 
+/// A resumed process that is asked to go on, as its child has ended after it had answered, goes on where it was.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resumed_process_that_runs_again_keeps_what_it_has_said() {
+    let listen = json!({ "thread_id": "{{id_after.thread_id}}", "wait_ms": 600_000, "unread_only": true });
+    let parent = json!([
+        { "text": "first" },
+        { "tool_calls": [call("spawn_assistant", json!({ "assistant_id": "child", "query": "help" }))] },
+        { "text": "second" },
+        { "text": "third: {{spawn_assistant.process_id}}" },
+    ]);
+    let child = json!([{ "tool_calls": [call("recv_message", listen)] }, { "text": "helped" }]);
+    let bed = bed(&[("parent", parent), ("child", child)]);
+    let client = bed.open().await;
+    let old = client.spawn("parent", "go").await;
+    assert_eq!(client.end(&old).await["status"], "finished");
+    let resume = json!({ "resume_process_id": old["process_id"], "query": "go on" });
+    let resumed = client.call("spawn_assistant", resume).await;
+    client.until(&resumed, "waiting").await;
+    let listed = client.call("list_process", json!({ "process_id": resumed["process_id"] })).await;
+    let child = &listed["items"][1];
+    client.call("send_message", json!({ "thread_id": child["thread_id"], "message": "end" })).await;
+    assert_eq!(client.end(&resumed).await["status"], "finished");
+    let process = child["process_id"].as_str().expect("an id");
+    assert_eq!(client.mail(&resumed).await, [format!("third: {process}")]);
+    assert_eq!(count(&client).await, 3);
+    client.host.close().await;
+}
+
 /// Two calls wait beside each other, and one of them hands a question over: the model can answer it only when the other
 /// one returns too.
 #[tokio::test(flavor = "multi_thread")]
