@@ -124,6 +124,10 @@ impl Line {
             Some(text) => serde_json::from_str(text).unwrap_or_else(|_| json!({ "message": text })),
             None => answer["error"].clone(),
         };
+        // Killed while it was started.
+        if told["message"].as_str().is_some_and(|text| text.starts_with("there is no host")) {
+            return Answer::Lost;
+        }
         match told["code"].as_str() {
             Some("host_lost") => Answer::Lost,
             Some(code) => Answer::Told(code.to_owned(), told),

@@ -163,7 +163,7 @@ impl Round {
         verdict::followed(followed, &mut ledger, &client, &db)?;
         let mut found = verdict::against_client(&ledger, &client);
         found.extend(verdict::against_tables(&ledger, &db)?);
-        found.extend(tables::check(&db)?);
+        found.extend(crate::oracle::check_quiet(&db));
         found.into_iter().for_each(|one| ledger.violation(one));
         Ok(())
     }

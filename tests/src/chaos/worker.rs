@@ -221,19 +221,28 @@ impl<'a> Worker<'a> {
     }
 
     fn wait(&mut self) {
-        let wait_ms = self.dice.one(&[0, 30, 200, LONG_WAIT_MS]);
+        if self.dice.percent(30) {
+            return self.wait_long();
+        }
+        let wait_ms = self.dice.one(&[0, 30, 200]);
         let mut arguments = json!({ "wait_ms": wait_ms, "mode": self.dice.one(&["any", "any", "all"]) });
         if let Some(cursor) = &self.followed.cursor {
             arguments["cursor"] = json!(cursor);
         }
-        let any = arguments["mode"] == "any";
+        let Ok(told) = self.call("wait_assistant", &arguments) else { return };
+        self.followed.follow(&told, &mut self.ledger());
+    }
+
+    /// A wait for one that may live, long enough for a lost wake-up to show.
+    fn wait_long(&mut self) {
+        let Some(one) = self.some() else { return };
+        let arguments = json!({ "process_ids": [one.process], "wait_ms": LONG_WAIT_MS });
         let begun = Instant::now();
         let Ok(told) = self.call("wait_assistant", &arguments) else { return };
-        if any && wait_ms == LONG_WAIT_MS && begun.elapsed() >= Duration::from_millis(LONG_WAIT_MS) {
+        if begun.elapsed() >= Duration::from_millis(LONG_WAIT_MS) {
             let late = tables::late(&self.shared.door.db(), &told["events"], LATE_MS);
             late.into_iter().for_each(|late| self.ledger().violation(late));
         }
-        self.followed.follow(&told, &mut self.ledger());
     }
 
     /// All that is new in a thread, by the time of the last that is known.
