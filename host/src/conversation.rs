@@ -6,6 +6,7 @@ use assistant_protocol::ids::{MessageId, ProcessId};
 use assistant_protocol::types::{Message, Part, ToolCallResult};
 use rusqlite::Connection;
 
+use crate::process_table::optional_id;
 use crate::registry::sha256_hex;
 use crate::store::{StoreError, Tx};
 
@@ -85,7 +86,15 @@ pub fn read(db: &Connection, process: ProcessId) -> Result<Vec<Message>, StoreEr
 /// # Errors
 /// The store's.
 pub fn history(db: &Connection, process: ProcessId) -> Result<Vec<Message>, StoreError> {
-    let mut messages = read(db, process)?;
+    // One that never asked its model holds nothing of what it was to go on with.
+    let (turns, before): (u32, Option<ProcessId>) = db
+        .prepare_cached("SELECT turns, resumed_from FROM assistant_processes WHERE process_id = ?1")?
+        .query_row([process.to_string()], |row| Ok((row.get("turns")?, optional_id(row, "resumed_from")?)))?;
+    let mut messages = match before.filter(|_| turns == 0) {
+        Some(before) => history(db, before)?,
+        None => Vec::new(),
+    };
+    messages.extend(read(db, process)?);
     let (mut answered, mut called) = (HashSet::new(), Vec::new());
     for message in &messages {
         for part in message.content.parts().iter() {

@@ -25,8 +25,8 @@ mod receive;
 mod summary;
 pub mod waits;
 
+pub(crate) use handing::{being_given, hand_over, queued, take_from, take_queued};
 pub use handing::{give_back, handed, taken_whole, unheard};
-pub(crate) use handing::{hand_over, queued, take_from, take_queued};
 pub(crate) use kinship::same_principal;
 pub use kinship::{Participant, may_use, participants};
 pub use receive::{LAST_N_DEFAULT, LAST_N_MAX, Received, Wanted, receive};

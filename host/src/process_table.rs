@@ -21,8 +21,8 @@ mod spawn;
 mod trees;
 
 pub use end::{
-    End, Settled, UNTIL_THEN, cancel, cancel_marked, end, end_the_living, final_words, keep, recover, resume_unsettled,
-    settle,
+    End, Settled, Took, UNTIL_THEN, cancel, cancel_marked, end, end_the_living, final_words, keep, recover,
+    resume_unsettled, settle,
 };
 pub use keys::{Keyed, keep_keyed, keyed};
 pub use progress::{add_usage, count_tool_call, count_turn, exited, wait_begins, wait_ends};

@@ -1,6 +1,7 @@
 //! One running runner: launched, told what to do, watched, and ended in one way.
 
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use assistant_protocol::error::{Kind, RpcError};
@@ -17,20 +18,24 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::host::Host;
 use crate::launcher::{self, Launched};
 use crate::limits::Limits;
-use crate::process_table::{self, End, Process, Reason, Settled};
+use crate::process_table::{self, End, Process, Reason, Settled, Took};
 use crate::store::StoreError;
 
 mod account;
 mod begin;
+mod deliver;
 mod hand_in;
 mod link;
 mod stderr;
 mod turn;
 mod watch;
+mod went;
 
 use begin::{first_run, load};
+use deliver::Delivery;
 use link::Link;
 use watch::{LinkTask, Stop, cut_bytes, kill, told_to_stop};
+use went::Went;
 
 /// The most that a host that closes waits for a runner, milliseconds.
 const CLOSING_MS: u64 = 500;
@@ -97,6 +102,8 @@ struct Runner {
     link: Arc<Link>,
     running: LinkTask,
     stderr: stderr::Lines,
+    /// Gives messages to a runner that makes no model calls.
+    delivery: Option<Delivery>,
 }
 
 impl Runner {
@@ -115,6 +122,7 @@ impl Runner {
             link,
             running: LinkTask::new(running),
             stderr: stderr::Lines::read(host.clone(), row.id, launched.stderr, &limits),
+            delivery: None,
         }
     }
 
@@ -153,6 +161,7 @@ impl Runner {
             Ok(Ok(told)) => {
                 self.peer.set_their_max_frame_bytes(told.max_frame_bytes);
                 let process = self.process;
+                self.delivery = told.capabilities.messages.then(|| Delivery::new(&self.host, process, &self.peer));
                 let running = self.host.store().write_later(move |tx| process_table::running(tx, process)).await;
                 running.map_err(|error| launch_failed(error.to_string()))
             }
@@ -170,19 +179,20 @@ impl Runner {
                 Outcome::Answered(answer) => self.judge(answer).await,
                 Outcome::Stopped(stop, handed_in) => return self.stop(stop, handed_in).await,
             };
-            let (process, took) = (self.process, self.link.took());
+            let Went::On(late) = self.stop_giving().await? else { return Ok(()) };
+            let took = if self.delivery.is_some() { Took::Given { late } } else { Took::ByModel(self.link.took()) };
             self.link.end_run().await;
+            let process = self.process;
             let settled = self.host.store().write(move |tx| process_table::settle(tx, process, &end, took)).await?;
             match settled {
                 Settled::Ended => return Ok(()),
-                Settled::Again => self.link.must_take(),
+                Settled::Again => {}
                 Settled::Unsettled => {
-                    if let Some(how) = self.wait_for_mail().await? {
-                        return how;
-                    }
-                    self.link.must_take();
+                    let Went::On(()) = self.wait_for_mail().await? else { return Ok(()) };
                 }
             }
+            let Went::On(()) = self.give_queued().await? else { return Ok(()) };
+            self.link.must_take();
             params = again.clone();
         }
     }
@@ -190,11 +200,20 @@ impl Runner {
     /// Calls `run` and waits for its answer. One that is to stop is asked to, and has its grace to hand in what it has.
     async fn run_once(&mut self, params: &RunParams) -> Outcome {
         let peer = self.peer.clone();
-        let run = peer.call::<Run>(params);
+        let run = peer.call_in_order::<Run>(params);
         tokio::pin!(run);
+        // Sent first: a message belongs to the task that came before it.
+        if let Poll::Ready((_, answer)) = futures::poll!(&mut run) {
+            return Outcome::Answered(answer);
+        }
+        self.delivery.iter().for_each(Delivery::open);
         let stop = tokio::select! {
             biased;
-            answer = &mut run => return Outcome::Answered(answer),
+            (place, answer) = &mut run => {
+                self.delivery.iter_mut().for_each(|delivery| delivery.close(place));
+                return Outcome::Answered(answer);
+            }
+            refused = deliver::refused(self.delivery.as_ref()) => return Outcome::Answered(Err(refused)),
             stop = told_to_stop(&self.host, self.process) => stop,
             () = self.host.awake().sleep_until(self.deadline) => Stop::TimedOut,
         };
@@ -203,7 +222,7 @@ impl Runner {
             Stop::Cancelled | Stop::TimedOut => self.patience(self.limits.grace_ms),
         };
         let cancel = CancelParams { reason: self.why(stop), grace_ms };
-        let asked = async { tokio::join!(peer.call::<Cancel>(&cancel), run).1 };
+        let asked = async { tokio::join!(peer.call::<Cancel>(&cancel), run).1.1 };
         let handed_in = timeout(Duration::from_millis(grace_ms), asked).await;
         let text = handed_in.ok().and_then(Result::ok).map(|result| result.content.as_text().into_owned());
         let text = text.map(|text| cut_bytes(text, self.limits.result_bytes));
@@ -221,31 +240,6 @@ impl Runner {
             Stop::Ended => "the process has ended".to_owned(),
             Stop::TimedOut => format!("limit wall_ms: {} ms are over", self.limits.wall_ms),
         }
-    }
-
-    /// An unsettled process waits for any message. Something else may end it: then that is done, and told.
-    async fn wait_for_mail(&mut self) -> Result<Option<Result<(), StoreError>>, StoreError> {
-        let (host, process) = (self.host.clone(), self.process);
-        let mut waiter = host.store().waiter(process);
-        let mail = async {
-            loop {
-                if host.store().write(move |tx| process_table::resume_unsettled(tx, process)).await? {
-                    return Ok::<_, StoreError>(());
-                }
-                waiter.news().await;
-            }
-        };
-        let stop = tokio::select! {
-            biased;
-            stop = told_to_stop(&host, process) => stop,
-            woken = mail => return woken.map(|()| None),
-            () = host.awake().sleep_until(self.deadline) => Stop::TimedOut,
-            () = self.running.ended() => {
-                let (reason, error) = self.how_it_went().await;
-                return Ok(Some(self.end(failed(reason, error)).await));
-            }
-        };
-        Ok(Some(self.stop(stop, None).await))
     }
 
     /// What an answered `run` means for the process.

@@ -275,11 +275,24 @@ impl Peer {
     /// # Errors
     /// [`CallError`]: the other side's, or that the call could not be sent or its answer not read.
     pub async fn call<M: Method>(&self, params: &M::Params) -> Result<M::Result, CallError> {
-        let raw = self.ask(M::NAME, params)?.answer().await?;
-        serde_json::from_str(raw.get()).map_err(|error| CallError::BadResult {
-            method: M::NAME,
-            complaint: wire::excerpt(error.to_string().as_bytes()),
-        })
+        self.call_in_order::<M>(params).await.1
+    }
+
+    /// The same, with the place of the answer among all answers of the other side: of two the smaller one came first. It
+    /// is 0 where none came.
+    pub async fn call_in_order<M: Method>(&self, params: &M::Params) -> (u64, Result<M::Result, CallError>) {
+        let call = match self.ask(M::NAME, params) {
+            Ok(call) => call,
+            Err(error) => return (0, Err(error)),
+        };
+        let (place, raw) = call.answer().await;
+        let read = |raw: Box<RawValue>| {
+            serde_json::from_str(raw.get()).map_err(|error| CallError::BadResult {
+                method: M::NAME,
+                complaint: wire::excerpt(error.to_string().as_bytes()),
+            })
+        };
+        (place, raw.and_then(read))
     }
 
     /// Sets the longest line that the other side takes, as `initialize` told; until then it is [`MAX_FRAME_BYTES`].
@@ -319,12 +332,15 @@ impl Peer {
 struct Call {
     inner: Arc<Inner>,
     number: u64,
-    answer: oneshot::Receiver<Result<Box<RawValue>, RpcError>>,
+    answer: oneshot::Receiver<(u64, Result<Box<RawValue>, RpcError>)>,
 }
 
 impl Call {
-    async fn answer(mut self) -> Result<Box<RawValue>, CallError> {
-        (&mut self.answer).await.map_err(|_| CallError::Closed)?.map_err(CallError::Answered)
+    async fn answer(mut self) -> (u64, Result<Box<RawValue>, CallError>) {
+        match (&mut self.answer).await {
+            Ok((place, answer)) => (place, answer.map_err(CallError::Answered)),
+            Err(_) => (0, Err(CallError::Closed)),
+        }
     }
 }
 

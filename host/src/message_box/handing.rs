@@ -5,10 +5,11 @@
 //! read, is inserted then, and nothing else is.
 
 use assistant_protocol::ids::ProcessId;
-use rusqlite::{Connection, named_params};
+use rusqlite::{Connection, OptionalExtension, named_params};
 
 use super::{Boxed, COLUMNS, from_row};
-use crate::process_table::Process;
+use crate::caller::Caller;
+use crate::process_table::{self, Process};
 use crate::store::{StoreError, Tx};
 
 /// Bytes of messages that one model call takes in; a single longer one is taken in all the same.
@@ -189,3 +190,28 @@ pub fn handed(tx: &Tx<'_>, me: ProcessId, by: &str) -> Result<(), StoreError> {
         .execute((me.to_string(), by))?;
     Ok(())
 }
+
+/// The oldest queued message of a process, which its runner is being given from now on: no call hands it over beside
+/// that. None where there is none, or the process may not act any more.
+///
+/// # Errors
+/// The store's.
+pub(crate) fn being_given(tx: &Tx<'_>, me: ProcessId) -> Result<Option<Boxed>, StoreError> {
+    if !process_table::may_act(tx.db, Caller::Process(me))? {
+        return Ok(None);
+    }
+    let mut look = tx.db.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM assistant_messages
+         WHERE to_process_id = ?1 AND delivered_at IS NULL AND kind <> 'answer' ORDER BY seq LIMIT 1"
+    ))?;
+    let next = look.query_row([me.to_string()], from_row).optional()?;
+    if let Some(next) = &next {
+        tx.db
+            .prepare_cached("UPDATE assistant_messages SET handed_by = ?2 WHERE seq = ?1")?
+            .execute((next.seq, DELIVER_MESSAGE))?;
+    }
+    Ok(next)
+}
+
+/// Stands for the call while a runner is being given a message.
+const DELIVER_MESSAGE: &str = "deliver_message";

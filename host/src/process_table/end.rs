@@ -190,12 +190,23 @@ fn pass_on(tx: &mut Tx<'_>, child: &Process, session: SessionId) -> Result<(), S
     Ok(())
 }
 
-/// Looks and decides what becomes of a process whose `run` was answered with `result`. `took` tells whether a model
-/// call has taken in the queued messages since `run` was called again for their sake.
+/// How a process gets its messages, and whether it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Took {
+    /// Its model calls take them in: whether one did since `run` was called again for their sake.
+    ByModel(bool),
+    /// Its runner is given them.
+    Given {
+        /// One was given that the answer to `run` does not know.
+        late: bool,
+    },
+}
+
+/// Looks and decides what becomes of a process whose `run` was answered with `result`.
 ///
 /// # Errors
 /// The store's.
-pub fn settle(tx: &mut Tx<'_>, process: ProcessId, result: &End, took: bool) -> Result<Settled, StoreError> {
+pub fn settle(tx: &mut Tx<'_>, process: ProcessId, result: &End, took: Took) -> Result<Settled, StoreError> {
     let mut row = get(tx.db, process)?;
     if row.status.is_end() {
         return Ok(Settled::Ended);
@@ -206,8 +217,8 @@ pub fn settle(tx: &mut Tx<'_>, process: ProcessId, result: &End, took: bool) -> 
         row.status = Status::Running;
     }
     let succeeded = matches!(result, End::Finished { .. }) && !row.marked;
-    if succeeded && message_box::queued_for(tx.db, process)? > 0 {
-        if took {
+    if succeeded && (took == Took::Given { late: true } || message_box::queued_for(tx.db, process)? > 0) {
+        if took != Took::ByModel(false) {
             return Ok(Settled::Again);
         }
         let error = "the runner answered `run` without asking the model about its queued messages".to_owned();

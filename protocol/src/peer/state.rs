@@ -18,8 +18,8 @@ const BATCH_BYTES: usize = 64 * 1024;
 /// What the ids of our `cancel_call`s begin with: their answers are told by it and need no memory.
 const CANCEL_ID: &str = "cancel-";
 
-/// Where an answer is awaited.
-pub(super) type Answered = oneshot::Sender<Result<Box<RawValue>, RpcError>>;
+/// Where an answer is awaited, with its place among all answers that came.
+pub(super) type Answered = oneshot::Sender<(u64, Result<Box<RawValue>, RpcError>)>;
 
 /// A request of ours that is not answered.
 enum Asked {
@@ -82,6 +82,8 @@ pub(super) struct State {
     limits: PeerLimits,
     last_number: u64,
     asked: HashMap<u64, Asked>,
+    /// Answers that came.
+    answers: u64,
     answering: HashMap<Id, CancellationToken>,
     control: VecDeque<(Frame, Vec<u8>)>,
     bulk: VecDeque<(Frame, Vec<u8>)>,
@@ -115,6 +117,7 @@ impl State {
             limits: *limits,
             last_number: 0,
             asked: HashMap::new(),
+            answers: 0,
             answering: HashMap::new(),
             control: VecDeque::new(),
             bulk: VecDeque::new(),
@@ -166,6 +169,7 @@ impl State {
 
     /// An answer came.
     pub(super) fn answered(&mut self, id: &Id, outcome: Result<Box<RawValue>, RpcError>) {
+        self.answers += 1;
         let asked = match id {
             Id::Text(text) if text.starts_with(CANCEL_ID) => return,
             Id::Text(_) => None,
@@ -173,7 +177,7 @@ impl State {
         };
         match asked {
             // Whoever waited may be gone by now: then nobody needs the answer.
-            Some((_, Asked::Waiting(waiting))) => drop(waiting.send(outcome)),
+            Some((_, Asked::Waiting(waiting))) => drop(waiting.send((self.answers, outcome))),
             Some((number, Asked::Abandoned)) => {
                 self.unqueue(Frame::Cancel(number));
             }

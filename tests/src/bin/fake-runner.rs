@@ -15,7 +15,8 @@
 //! | `{"hang": true}` | does nothing any more, not even at the end of stdin |
 //! | `{"exit": CODE}` | exits |
 //!
-//! `$thread_id` and `$process_id` in strings are those of `initialize`, `$last` is the last answer as text. At the end
+//! `$thread_id` and `$process_id` in strings are those of `initialize`, `$last` is the last answer as text, `$message`
+//! what the last `deliver_message` gave. At the end
 //! of the transcript it exits with 0.
 
 use std::collections::HashMap;
@@ -120,6 +121,10 @@ impl Player {
                 for (name, key) in [("$thread_id", "thread_id"), ("$process_id", "process_id")] {
                     self.names.insert(name, message["params"][key].as_str().unwrap_or_default().to_owned());
                 }
+            }
+            if method == "deliver_message" {
+                let content = message["params"]["message"]["content"].as_str().unwrap_or_default().to_owned();
+                self.names.insert("$message", content);
             }
             self.requests.insert(method.to_owned(), message["id"].clone());
         } else {

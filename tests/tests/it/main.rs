@@ -7,6 +7,7 @@ mod budgets;
 mod commands;
 mod crash;
 mod day_one;
+mod deliver;
 #[cfg(target_os = "linux")]
 mod doors;
 #[cfg(target_os = "linux")]

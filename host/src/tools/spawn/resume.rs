@@ -39,7 +39,7 @@ pub(super) async fn look(call: &Call, params: &Spawn) -> Result<Option<Resumed>,
         }
         let history = conversation::history(db, old)?;
         let last_word = history.last().is_some_and(|last| last.role == assistant_protocol::types::Role::Assistant);
-        let (query, context) = match history.is_empty() {
+        let (query, context) = match row.turns == 0 {
             // It never began: its task is still to be said.
             true if wanted.is_empty() => (row.query, row.context),
             true => (format!("{}\n\n{wanted}", row.query), row.context),
