@@ -20,7 +20,8 @@ macro_rules! limits {
             #[must_use]
             pub fn zero(&self) -> Option<&'static str> {
                 let may_be = [
-                    "grace_ms", "shutdown_ms", "retry_for_ms", "client_wait_ms", "stderr_bytes", "stderr_recorded_bytes", "host_idle_ms",
+                    "grace_ms", "grace_turn_ms", "shutdown_ms", "retry_for_ms", "client_wait_ms", "stderr_bytes",
+                    "stderr_recorded_bytes", "host_idle_ms",
                     "session_grace_ms",
                 ];
                 let all = [$((stringify!($name), u64::from(self.$name)),)*];
@@ -51,6 +52,12 @@ limits! {
     spawns_per_tree: u32 = 200;
     /// From the start to the end of a process.
     wall_ms: u64 = 30 * 60 * 1_000;
+    /// Of `wall_ms`, at its end: a last turn to hand in what there is. At most a quarter of `wall_ms`.
+    grace_turn_ms: u64 = 60 * 1_000;
+    /// Without progress of a process; its own waits are exempt.
+    stall_ms: u64 = 10 * 60 * 1_000;
+    /// The answer to a ping, after half of `stall_ms`.
+    ping_ms: u64 = 10 * 1_000;
     /// Model calls of a process.
     turns: u32 = 50;
     /// Tool calls of a process.

@@ -26,6 +26,7 @@ mod begin;
 mod deliver;
 mod hand_in;
 mod link;
+mod stall;
 mod stderr;
 mod turn;
 mod watch;
@@ -34,6 +35,7 @@ mod went;
 use begin::{first_run, load};
 use deliver::Delivery;
 use link::Link;
+use stall::Stalled;
 use watch::{LinkTask, Stop, cut_bytes, kill, told_to_stop};
 use went::Went;
 
@@ -215,11 +217,12 @@ impl Runner {
             }
             refused = deliver::refused(self.delivery.as_ref()) => return Outcome::Answered(Err(refused)),
             stop = told_to_stop(&self.host, self.process) => stop,
-            () = self.host.awake().sleep_until(self.deadline) => Stop::TimedOut,
+            () = hand_in::time_is_up(&self.link, self.deadline) => Stop::TimedOut,
+            stop = stall::watch(&self.link, &self.peer) => stop,
         };
         let grace_ms = match stop {
-            Stop::Ended => 0,
-            Stop::Cancelled | Stop::TimedOut => self.patience(self.limits.grace_ms),
+            Stop::Ended | Stop::Stalled(Stalled::Deaf) => 0,
+            Stop::Cancelled | Stop::TimedOut | Stop::Stalled(_) => self.patience(self.limits.grace_ms),
         };
         let cancel = CancelParams { reason: self.why(stop), grace_ms };
         let asked = async { tokio::join!(peer.call::<Cancel>(&cancel), run).1.1 };
@@ -238,7 +241,10 @@ impl Runner {
         match stop {
             Stop::Cancelled => "cancelled".to_owned(),
             Stop::Ended => "the process has ended".to_owned(),
-            Stop::TimedOut => format!("limit wall_ms: {} ms are over", self.limits.wall_ms),
+            Stop::TimedOut => {
+                format!("limit wall_ms: {} ms are over; resume it, or give it less to do", self.limits.wall_ms)
+            }
+            Stop::Stalled(how) => how.words(&self.limits),
         }
     }
 
@@ -275,6 +281,7 @@ impl Runner {
             // A conversation that is longer than a line may be is longer than any model takes.
             Some(Kind::ContextExceeded | Kind::FrameTooLarge) => Reason::ContextExceeded,
             Some(Kind::BudgetExceeded) => Reason::BudgetExceeded,
+            Some(Kind::DeadlineExceeded) => Reason::TimedOut,
             _ => Reason::ProtocolError,
         };
         End::Failed { reason, error: crate::text::cut(&error.message, 2_000), partial }
@@ -287,6 +294,7 @@ impl Runner {
         let how = match stop {
             Stop::Cancelled | Stop::Ended => End::Cancelled { cause: process_table::Cause::Requested, partial },
             Stop::TimedOut => End::Failed { reason: Reason::TimedOut, error: self.why(stop), partial },
+            Stop::Stalled(_) => End::Failed { reason: Reason::Stalled, error: self.why(stop), partial },
         };
         self.end(how).await
     }

@@ -1,9 +1,14 @@
 //! The last turn of a process that reaches a limit: it is told to hand in what it has, and asked without tools.
 
+use assistant_protocol::error::{Kind, RpcError};
 use assistant_protocol::types::{Message, Role};
 use tokio::sync::watch;
 
+use super::link::Link;
 use crate::tools::ToolError;
+
+/// The limit that is a time.
+const WALL: &str = "wall_ms";
 
 /// That a process is to hand in what it has, and by which limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +22,16 @@ impl HandIn {
     /// By the limit of this name, which is `count` of a unit: `HandIn::new("turns", 50, "model calls")`.
     pub(super) fn new(limit: &'static str, count: u64, unit: &'static str) -> Self {
         Self { limit, count, unit }
+    }
+
+    /// The end of a process that called tools in its last turn.
+    pub(super) fn spent(&self) -> RpcError {
+        let Self { limit, count, unit } = self;
+        let kind = if *limit == WALL { Kind::DeadlineExceeded } else { Kind::BudgetExceeded };
+        let message = format!(
+            "limit {limit}: {count} {unit}; in its last turn the assistant called tools instead of handing in what it had"
+        );
+        RpcError::new(kind, message)
     }
 
     /// The name of the limit.
@@ -71,4 +86,16 @@ impl LastTurn {
             None => std::future::pending().await,
         }
     }
+}
+
+/// Waits until the wall time is up at `deadline` (by the clock of limits). Some time before, the next turn becomes the
+/// last one.
+pub(super) async fn time_is_up(link: &Link, deadline: u64) {
+    let (awake, limits) = (link.host.awake(), &link.limits);
+    let grace_turn_ms = limits.grace_turn_ms.min(limits.wall_ms / 4);
+    if grace_turn_ms > 0 {
+        awake.sleep_until(deadline.saturating_sub(grace_turn_ms)).await;
+        link.last_turn.tell(HandIn::new(WALL, limits.wall_ms, "ms"));
+    }
+    awake.sleep_until(deadline).await;
 }

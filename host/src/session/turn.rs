@@ -17,6 +17,7 @@ use tokio::sync::OwnedMutexGuard;
 use super::account::Account;
 use super::hand_in::HandIn;
 use super::link::{Link, NotBegun, cancelled, internal};
+use super::stall::Noted;
 use super::watch::cut_bytes;
 use crate::caller::Caller;
 use crate::changes::Delta;
@@ -35,6 +36,8 @@ pub(super) struct Conversation {
     given: Vec<(Message, Option<MessageId>)>,
     /// It was told to hand in what it has: the model is asked without tools.
     told_to_hand_in: bool,
+    /// Told that, it called tools: the model is not asked again.
+    last_turn_spent: bool,
     /// Ids of tool calls so far: a provider may give one twice.
     call_ids: HashSet<String>,
 }
@@ -122,6 +125,7 @@ async fn turn(link: &Arc<Link>, params: LlmRequestParams) -> Result<LlmRequestRe
     conversation.know_call_ids(&held);
     conversation.mint_call_ids(&mut answer.message);
     record_answer(link, &answer, account).await.map_err(|error| internal(&error))?;
+    conversation.last_turn_spent = conversation.told_to_hand_in && !tools_called(&answer.message).is_empty();
     conversation.given = std::mem::take(&mut conversation.unseen);
     Ok(LlmRequestResult {
         message: answer.message,
@@ -143,6 +147,11 @@ async fn begin(
     let limit = limits.turns;
     let hashes: Vec<String> = held.iter().map(conversation::hash).collect();
     conversation.give_again(&hashes);
+    if conversation.last_turn_spent
+        && let Some(hand_in) = link.last_turn.told()
+    {
+        return Err(hand_in.spent());
+    }
     let unseen = conversation.unseen.clone();
     let (told_before, due) = (conversation.told_to_hand_in, link.last_turn.told());
     let job_held = held.clone();
@@ -193,6 +202,7 @@ async fn begin(
         link.last_turn.tell(hand_in);
     }
     link.took.store(true, Ordering::Release);
+    link.pulse.beat();
     Ok((conversation, account))
 }
 
@@ -233,8 +243,10 @@ async fn ask_model(link: &Link, ask: &Ask, account: Account) -> Result<Answer, M
     let Some(model) = link.host.models().get(&link.row.model) else {
         return Err(rejected(format!("the model `{}` is not configured any more", link.row.model)));
     };
+    let (_in_flight, model) = (link.pulse.exempt(), Noted { model: &*model, pulse: &link.pulse });
     let most = usize::try_from(link.limits.result_bytes).unwrap_or(usize::MAX);
     let seen = |progress: Progress| {
+        link.pulse.beat();
         if let Progress::Text(text) = progress {
             let mut partial = link.partial.lock().unwrap_or_else(PoisonError::into_inner);
             if partial.len() + text.len() <= most {
@@ -245,7 +257,7 @@ async fn ask_model(link: &Link, ask: &Ask, account: Account) -> Result<Answer, M
         }
     };
     let (notices, mut heard) = tokio::sync::mpsc::channel(1);
-    let answering = answer_with_retries(&*model, ask, &seen, &link.limits, link.host.model_permits(), |notice| {
+    let answering = answer_with_retries(&model, ask, &seen, &link.limits, link.host.model_permits(), |notice| {
         link.partial.lock().unwrap_or_else(PoisonError::into_inner).clear();
         tell_delta(link, String::new());
         if let Err(error) = notices.try_send(notice) {

@@ -7,6 +7,7 @@ use assistant_protocol::peer::LinkReport;
 use process_wrap::tokio::ChildWrapper;
 use tokio::task::JoinHandle;
 
+use super::stall::Stalled;
 use crate::host::Host;
 use crate::process_table;
 use crate::store::StoreError;
@@ -23,6 +24,8 @@ pub(super) enum Stop {
     Ended,
     /// The wall time is up.
     TimedOut,
+    /// Nothing has happened for too long.
+    Stalled(Stalled),
 }
 
 /// The task of a link, and how the link went once it has ended.

@@ -152,7 +152,7 @@ async fn a_wait_for_approval_lasts_as_long_as_the_process_may() {
     client.end(&spawned).await;
     assert!(client.mail(&spawned).await[0].starts_with("blue"), "{:?}", client.mail(&spawned).await);
     client.host.close().await;
-    let limits = Limits { wall_ms: 1_000, ..limits };
+    let limits = Limits { wall_ms: 1_000, grace_turn_ms: 0, ..limits };
     let dir = tempfile::tempdir().expect("a folder");
     let steps = json!([calls("app__paint", "never")]);
     let client = open_within(&dir, "app__paint", steps, Some(Arc::new(Only("blue"))), limits).await;

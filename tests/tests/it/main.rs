@@ -27,6 +27,7 @@ mod schemas;
 mod seeing;
 mod sessions;
 mod spawn;
+mod stall;
 #[cfg(target_os = "linux")]
 mod talking;
 mod tidy;

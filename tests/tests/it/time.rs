@@ -75,6 +75,8 @@ fn by_hand(tools: &str, steps: Value) -> (Bed, ByHand) {
     let marker = json!([{ "text": "done", "delay_ms": 20 }]);
     let mut bed = Bed::new(RUNNER, &files, &script(&[("x", steps), ("marker", marker)]));
     bed.awake = hand.clock();
+    // A model that hangs is no stall here.
+    bed.limits.stall_ms = 100_000_000;
     (bed, hand)
 }
 
@@ -156,5 +158,82 @@ async fn the_grace_of_a_left_session_counts_while_the_machine_is_awake() {
     };
     let ended = tokio::time::timeout(SOON, ended).await.expect("it ends");
     assert_eq!(ended.cause.map(|cause| cause.name()), Some("session_ended"));
+    client.host.close().await;
+}
+
+/// Waits for mail that never comes.
+fn waits_for_mail() -> Value {
+    let arguments = json!({ "thread_id": "{{id_after.thread_id}}", "unread_only": true, "wait_ms": 100_000_000 });
+    json!({ "text": "so far", "tool_calls": [{ "tool_name": "recv_message", "arguments": arguments }] })
+}
+
+/// A bed with an hour of time, moved by hand, whose assistant `x` waits for mail, and `hands_in` when that is over.
+fn waiting(hands_in: Value) -> (Bed, ByHand) {
+    let hand = ByHand::default();
+    let mut bed = bed("recv_message", json!([waits_for_mail()]), "wall_ms", hands_in);
+    bed.awake = hand.clock();
+    bed.limits.wall_ms = 3_600_000;
+    (bed, hand)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn near_its_wall_an_assistant_hands_in_what_it_has() {
+    let (bed, hand) = waiting(json!([{ "text": "all I have: {{last_user}}, {{recv_message.code}}" }]));
+    let client = bed.open().await;
+    let spawned = client.spawn("x", "go").await;
+    client.until(&spawned, "waiting").await;
+    hand.advance(HOUR - Duration::from_millis(60_001));
+    client.until(&spawned, "waiting").await;
+    assert_eq!(events(&client, &spawned, "tool_result").await.len(), 0, "a millisecond is left");
+    hand.advance(Duration::from_millis(1));
+    let ended = client.end(&spawned).await;
+    assert_eq!(ended["status"], "finished", "{ended}");
+    let mail = client.mail(&spawned).await;
+    assert!(mail[0].contains("limit wall_ms: 3600000 ms") && mail[0].ends_with(", limit_wall_ms"), "{mail:?}");
+    let calls: Vec<Value> = events(&client, &spawned, "model_call").await;
+    assert_eq!(calls.iter().map(|call| call["hand_in"].clone()).collect::<Vec<_>>(), [json!(null), json!("wall_ms")]);
+    client.host.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tools_instead_of_a_last_answer_end_a_run_with_what_it_had() {
+    let (bed, hand) = waiting(json!([waits_for_mail(), waits_for_mail(), waits_for_mail()]));
+    let client = bed.open().await;
+    let spawned = client.spawn("x", "go").await;
+    client.until(&spawned, "waiting").await;
+    hand.advance(HOUR - Duration::from_secs(60));
+    let ended = client.end(&spawned).await;
+    assert_eq!((&ended["status"], &ended["reason"]), (&json!("failed"), &json!("timed_out")), "{ended}");
+    assert_eq!(ended["usage"]["model_calls"], 2, "one last turn: {ended}");
+    assert!(client.mail(&spawned).await[0].ends_with("Until then it had:\nso far"));
+    client.host.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_for_its_children_at_its_wall_ends_with_what_it_had() {
+    let spawns = json!({ "assistant_id": "child", "query": "help" });
+    let steps = json!([
+        { "tool_calls": [{ "tool_name": "spawn_assistant", "arguments": spawns }] },
+        { "text": "my own part" },
+    ]);
+    let hand = ByHand::default();
+    let files = [("x.md", assistant("x", "spawn_assistant")), ("child.md", assistant("child", ""))];
+    let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (*name, text.as_str())).collect();
+    let mut bed = Bed::new(RUNNER, &files, &script(&[("x", steps), ("child", json!([{ "hang": true }]))]));
+    bed.awake = hand.clock();
+    bed.limits.wall_ms = 3_600_000;
+    // Only the wall is to end them.
+    bed.limits.stall_ms = 100_000_000;
+    let client = bed.open().await;
+    let spawned = client.spawn("x", "go").await;
+    client.until(&spawned, "waiting").await;
+    hand.advance(HOUR - Duration::from_secs(30));
+    let now = client.poll(&spawned).await;
+    assert_eq!(now["status"], "waiting", "an unsettled process is left as it is: {now}");
+    hand.advance(Duration::from_secs(30));
+    let ended = client.end(&spawned).await;
+    assert_eq!((&ended["status"], &ended["reason"]), (&json!("failed"), &json!("timed_out")), "{ended}");
+    let mail = client.mail(&spawned).await;
+    assert!(mail[0].ends_with("Until then it had:\nmy own part"), "{mail:?}");
     client.host.close().await;
 }
