@@ -182,7 +182,7 @@ fn select(tx: &Tx<'_>, caller: Caller, wanted: &Wanted) -> Result<Vec<Boxed>, Re
         "SELECT {COLUMNS} FROM assistant_messages
          WHERE thread_id = :thread AND (NOT :unread OR (read_at IS NULL AND to_process_id IS :me))
            AND created_at > :since AND seq >= :from
-           AND NOT (kind = 'answer' AND delivered_at IS NULL AND to_process_id = :me)
+           AND NOT (kind = 'answer' AND delivered_at IS NULL AND to_process_id IS :me)
          ORDER BY seq {order} LIMIT :limit"
     ))?;
     // One more than wanted, to know whether there is more.

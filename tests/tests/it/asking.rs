@@ -311,3 +311,24 @@ async fn a_log_is_read_in_pieces_and_from_the_end() {
     assert!(said.to_string().len() < 6_000, "long texts are cut");
     client.host.close().await;
 }
+
+/// Whoever answered reads the answer in its place in the thread, before the process has it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_waits_is_not_skipped_by_whoever_gave_it() {
+    let asks = json!([
+        { "tool_calls": [call("ask_parent", json!({ "question": "red or blue?", "wait_ms": 0 }))] },
+        { "hang": true },
+    ]);
+    let bed = bed(&[("asker", TALKING, asks)]);
+    let client = bed.open().await;
+    let spawned = client.spawn("asker", "go").await;
+    client.call("wait_assistant", json!({ "process_ids": [spawned["process_id"]] })).await;
+    client.call("reply_assistant", json!({ "process_id": spawned["process_id"], "answer": "blue" })).await;
+    client.call("send_message", json!({ "thread_id": spawned["thread_id"], "message": "and now" })).await;
+    let read = client.call("recv_message", json!({ "thread_id": spawned["thread_id"], "since": 0 })).await;
+    let contents: Vec<&str> =
+        read["messages"].as_array().into_iter().flatten().filter_map(|one| one["content"].as_str()).collect();
+    assert_eq!(contents, ["red or blue?", "blue", "and now"]);
+    client.call("cancel_assistant", json!({ "process_id": spawned["process_id"] })).await;
+    client.host.close().await;
+}
