@@ -168,6 +168,7 @@ impl Round {
         let told_to_end = |what: &String| end_of_host == 1 && what.contains("was cancelled by the end of its session");
         found.extend(crate::oracle::check_quiet(&db).into_iter().filter(|what| !told_to_end(what)));
         found.into_iter().for_each(|one| ledger.violation(one));
+        tables::count(&db, &shared.totals)?;
         Ok(())
     }
 }

@@ -6,6 +6,8 @@ use std::path::Path;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
 
+use super::ledger::Totals;
+
 /// Statuses of ends.
 pub(super) const ENDS: [&str; 3] = ["finished", "failed", "cancelled"];
 
@@ -75,4 +77,18 @@ pub(super) fn late(db: &Path, events: &Value, late_ms: i64) -> Vec<String> {
         }
     }
     late
+}
+
+/// Adds what a round has made, by clients and assistants, to the totals.
+pub(super) fn count(db: &Path, totals: &Totals) -> rusqlite::Result<()> {
+    let db = open(db)?;
+    for (what, sql) in [
+        ("messages stored", "SELECT count(*) FROM assistant_messages"),
+        ("processes", "SELECT count(*) FROM assistant_processes"),
+        ("questions asked", "SELECT count(*) FROM questions"),
+        ("messages inserted or handed over", "SELECT count(*) FROM assistant_messages WHERE delivered_at IS NOT NULL"),
+    ] {
+        totals.add(what, db.query_row(sql, [], |row| row.get(0))?);
+    }
+    Ok(())
 }
