@@ -33,6 +33,7 @@ mod setup;
 mod spawn;
 mod start;
 mod steer;
+mod system;
 mod talk;
 mod wait;
 

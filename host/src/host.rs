@@ -15,7 +15,7 @@ use crate::app::Approve;
 use crate::caller::Caller;
 use crate::changes::{DELTAS_MAX, Delta, REGISTRIES_MAX};
 use crate::hooks::{self, Hooks};
-use crate::launcher::RunnerCommand;
+use crate::launcher::{RunnerCommand, Strays};
 use crate::limits::Limits;
 use crate::model::Models;
 use crate::process_table::{self, Cause, End, Process, Status};
@@ -90,6 +90,7 @@ struct Shared {
     model_permits: Semaphore,
     launch_permits: Semaphore,
     runners: TaskTracker,
+    strays: Strays,
     closing: CancellationToken,
     closed: CancellationToken,
     supervisor: TaskTracker,
@@ -123,8 +124,9 @@ impl Host {
                 Ok::<_, StoreError>((left, mirror::mirror(tx.db, &registry, tx.now)?))
             })
             .await?;
-        if left > 0 {
-            tracing::warn!(left, "an earlier host died; its processes are ended as host_lost");
+        if !left.is_empty() {
+            tracing::warn!(left = left.len(), "an earlier host died; its processes are ended as host_lost");
+            host.strays().end_all(&left).await;
         }
         tracing::debug!(?mirrored, "the registry is mirrored");
         let supervised = host.clone();
@@ -340,6 +342,10 @@ impl Host {
         &self.0.launch_permits
     }
 
+    pub(crate) fn strays(&self) -> &Strays {
+        &self.0.strays
+    }
+
     /// Runs the task of a runner or a hook; [`Host::close`] waits for it.
     pub(crate) fn spawn_runner(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.0.runners.spawn(task);
@@ -371,6 +377,7 @@ fn open_files(options: Options) -> Result<Shared, OpenError> {
         model_permits: Semaphore::new(options.limits.model_calls.max(1) as usize),
         launch_permits: Semaphore::new(LAUNCHES_MAX),
         runners: TaskTracker::new(),
+        strays: Strays::new(options.adopts_orphans),
         closing: CancellationToken::new(),
         closed: CancellationToken::new(),
         supervisor: TaskTracker::new(),

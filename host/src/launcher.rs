@@ -1,21 +1,35 @@
-//! How a runner is started: locally, in a process group of its own, with an empty environment but for an allow-list.
+//! How a runner is started: locally, in a process group of its own, with an empty environment but for an allow-list; and
+//! how it is ended, with all that it has started.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
 
-use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
-use tokio_util::sync::CancellationToken;
+
+use crate::process_table::Process;
+
+mod child;
+mod hook;
+mod started;
+mod strays;
+
+pub(crate) use child::Child;
+pub(crate) use hook::run_hook;
+pub use strays::MARK;
+pub(crate) use strays::Strays;
 
 /// Variables that a runner gets from the host's environment. None of them can hold a key.
 const ENVIRONMENT: &[&str] = &["LANG", "LC_ALL", "TMPDIR", "TZ", "SystemRoot", "TEMP", "RUST_BACKTRACE"];
 
 /// The variable by which whatever runs below a runner knows how deep it is: limits of depth cross hosts.
 pub const DEPTH: &str = "ASSISTANT_HOST_DEPTH";
+
+/// Files that stay free for the store and for clients when runners are started.
+#[cfg(unix)]
+const FILES_SPARE: u64 = 32;
 
 /// The command that starts a runner. No prompt and no key is ever in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,96 +49,62 @@ impl RunnerCommand {
 
 /// A started runner.
 pub(crate) struct Launched {
-    pub(crate) child: Box<dyn ChildWrapper>,
+    pub(crate) child: Child,
     pub(crate) stdin: ChildStdin,
     pub(crate) stdout: ChildStdout,
     pub(crate) stderr: ChildStderr,
 }
 
-/// Starts a runner in `dir`. It is killed with its whole group when the result is dropped.
+/// Starts the runner of a process in `dir`. It is killed with its whole group when the child is dropped.
 ///
 /// # Errors
-/// The system's, with the program named.
-pub(crate) fn launch(runner: &RunnerCommand, dir: &Path) -> Result<Launched, String> {
+/// In words, with the program named.
+pub(crate) fn launch(runner: &RunnerCommand, dir: &Path, process: &Process) -> Result<Launched, String> {
     let mut command = Command::new(&runner.program);
     command.args(&runner.args).current_dir(dir).env_clear();
-    command.envs(ENVIRONMENT.iter().filter_map(|name| std::env::var_os(name).map(|value| (name, value))));
+    command.envs(passed_on(ENVIRONMENT));
+    command.env(MARK, process.id.to_string()).env(DEPTH, process.depth.to_string());
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child =
-        in_a_group(command).spawn().map_err(|error| format!("cannot start {}: {error}", runner.program.display()))?;
-    match (child.stdin().take(), child.stdout().take(), child.stderr().take()) {
-        (Some(stdin), Some(stdout), Some(stderr)) => Ok(Launched { child, stdin, stdout, stderr }),
+    let failed = |error: io::Error| format!("cannot start {}: {}", runner.program.display(), words(&error));
+    let (mut group, started) = started::start(command).map_err(failed)?;
+    let pipes = (group.stdin().take(), group.stdout().take(), group.stderr().take());
+    let child = Child::keep(group, started);
+    match pipes {
+        (Some(stdin), Some(stdout), Some(stderr)) => {
+            room_for_files(&stdin).map_err(failed)?;
+            Ok(Launched { child, stdin, stdout, stderr })
+        }
         _ => Err(format!("{} was started without pipes", runner.program.display())),
     }
 }
 
-/// Variables that a hook gets beside those of a runner: to find programs, and to reach the desktop.
-const HOOK_ENVIRONMENT: &[&str] =
-    &["PATH", "HOME", "USER", "DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR"];
-/// Bytes of what a hook writes to stderr that are kept.
-const HOOK_STDERR_BYTES_MAX: u64 = 4 * 1024;
-
-/// Runs a command with `input` on its stdin, for at most `within` and until `closing`; then its whole group is killed.
-///
-/// # Errors
-/// In words: it did not start, failed, or took too long.
-pub(crate) async fn run_hook(
-    argv: &[String],
-    dir: &Path,
-    input: &[u8],
-    within: Duration,
-    closing: &CancellationToken,
-) -> Result<(), String> {
-    let Some((program, args)) = argv.split_first() else { return Ok(()) };
-    let mut command = Command::new(program);
-    command.args(args).current_dir(dir).env_clear();
-    let names = ENVIRONMENT.iter().chain(HOOK_ENVIRONMENT);
-    command.envs(names.filter_map(|name| std::env::var_os(name).map(|value| (name, value))));
-    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = in_a_group(command).spawn().map_err(|error| format!("cannot start {program}: {error}"))?;
-    let (stdin, stderr) = (child.stdin().take(), child.stderr().take());
-    let working = async {
-        let writing = async {
-            let Some(mut stdin) = stdin else { return };
-            // A hook need not read what it is told.
-            drop(stdin.write_all(input).await);
-        };
-        let reading = async {
-            let mut said = Vec::new();
-            if let Some(mut stderr) = stderr {
-                // What it said is for the log only; what is more than that is read all the same, lest it stop.
-                drop((&mut stderr).take(HOOK_STDERR_BYTES_MAX).read_to_end(&mut said).await);
-                drop(tokio::io::copy(&mut stderr, &mut tokio::io::sink()).await);
-            }
-            String::from_utf8_lossy(&said).trim().to_owned()
-        };
-        let (_, said, ended) = tokio::join!(writing, reading, child.wait());
-        match ended {
-            Ok(status) if status.success() => Ok(()),
-            Ok(status) => Err(format!("it exited with {}: {said}", code(status))),
-            Err(error) => Err(error.to_string()),
-        }
-    };
-    let why = tokio::select! {
-        done = working => return done,
-        () = tokio::time::sleep(within) => format!("limit hook_ms: it ran longer than {} ms", within.as_millis()),
-        () = closing.cancelled() => "the host closed before it was done".to_owned(),
-    };
-    let killed = child.start_kill();
-    let waited = child.wait().await;
-    killed.and(waited.map(|_| ())).map_err(|error| format!("it cannot be killed: {error}"))?;
-    Err(why)
+/// Numbers of files are given from the lowest on: a new one tells how many are open.
+#[cfg(unix)]
+fn room_for_files(newest: &ChildStdin) -> io::Result<()> {
+    let most = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let number = u64::try_from(std::os::fd::AsRawFd::as_raw_fd(newest)).unwrap_or(0);
+    if most.is_some_and(|most| number + FILES_SPARE > most) { Err(rustix::io::Errno::MFILE.into()) } else { Ok(()) }
 }
 
-/// A command that is killed with its whole group when its child is dropped.
-fn in_a_group(command: Command) -> CommandWrap {
-    let mut command = CommandWrap::from(command);
+#[cfg(not(unix))]
+fn room_for_files(_: &ChildStdin) -> io::Result<()> {
+    Ok(())
+}
+
+/// Variables of the host's environment, with their values.
+fn passed_on(names: &'static [&'static str]) -> impl Iterator<Item = (&'static str, OsString)> {
+    names.iter().filter_map(|name| std::env::var_os(name).map(|value| (*name, value)))
+}
+
+/// Why a child was not started; what only says a number of the system's says what to do.
+fn words(error: &io::Error) -> String {
     #[cfg(unix)]
-    command.wrap(process_wrap::tokio::ProcessGroup::leader());
-    #[cfg(windows)]
-    command.wrap(process_wrap::tokio::JobObject);
-    command.wrap(KillOnDrop);
-    command
+    if let Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE) = rustix::io::Errno::from_io_error(error) {
+        return "the host has as many files open as the system lets it; raise the limit (`ulimit -n`), or lower \
+                limits.running_per_host"
+            .to_owned();
+    }
+    error.to_string()
 }
 
 /// The last lines of a runner's stderr, bounded in bytes.

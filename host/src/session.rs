@@ -7,16 +7,15 @@ use std::time::Duration;
 use assistant_protocol::error::{Kind, RpcError};
 use assistant_protocol::ids::ProcessId;
 use assistant_protocol::methods::{Cancel, Initialize, Run, Shutdown};
-use assistant_protocol::peer::{self, CallError, LinkEnd, Peer, PeerLimits};
+use assistant_protocol::peer::{self, CallError, LinkEnd, Oddities, Peer, PeerLimits};
 use assistant_protocol::types::{
     CancelParams, Empty, HostCapabilities, InitializeParams, MAX_FRAME_BYTES, PROTOCOL_VERSION, Program, RunLimits,
     RunParams, RunResult, StopReason,
 };
-use process_wrap::tokio::ChildWrapper;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::host::Host;
-use crate::launcher::{self, Launched};
+use crate::launcher::{self, Child, Launched};
 use crate::limits::Limits;
 use crate::process_table::{self, End, Process, Reason, Settled, Took};
 use crate::store::StoreError;
@@ -36,11 +35,13 @@ use begin::{first_run, load};
 use deliver::Delivery;
 use link::Link;
 use stall::Stalled;
-use watch::{LinkTask, Stop, cut_bytes, kill, told_to_stop};
+use watch::{LinkTask, Stop, cut_bytes, told_to_stop};
 use went::Went;
 
 /// The most that a host that closes waits for a runner, milliseconds.
 const CLOSING_MS: u64 = 500;
+/// How long a killed runner is waited for.
+const KILLED_WITHIN: Duration = Duration::from_secs(10);
 /// How soon the end of a process is stored again where that failed.
 const STORE_AGAIN: Duration = Duration::from_secs(1);
 /// Lines of stderr that an error quotes.
@@ -64,7 +65,7 @@ pub(crate) async fn run(host: Host, process: ProcessId) {
 async fn run_to_the_end(host: &Host, process: ProcessId) -> Result<(), StoreError> {
     let Some(loaded) = load(host, process).await? else { return Ok(()) };
     let permit = host.launch_permits().acquire().await.map_err(|_| StoreError::Closed)?;
-    let mut runner = match launcher::launch(host.runner(), host.state_dir()) {
+    let mut runner = match launcher::launch(host.runner(), host.state_dir(), &loaded.row) {
         Ok(launched) => Runner::new(host, &loaded.row, loaded.limits, launched),
         Err(error) => return end(host, process, failed(Reason::LaunchFailed, error)).await,
     };
@@ -99,7 +100,7 @@ struct Runner {
     limits: Limits,
     /// By the clock of limits, milliseconds.
     deadline: u64,
-    child: Box<dyn ChildWrapper>,
+    child: Child,
     peer: Peer,
     link: Arc<Link>,
     running: LinkTask,
@@ -114,6 +115,7 @@ impl Runner {
         let bounds =
             PeerLimits { noise_lines: u64::from(limits.noise_lines), ..PeerLimits::for_frames(MAX_FRAME_BYTES) };
         let (peer, running) = peer::connect(launched.stdout, launched.stdin, link::service(link.clone()), bounds);
+        let running = LinkTask::new(running, launched.child.exited());
         Self {
             host: host.clone(),
             process: row.id,
@@ -122,7 +124,7 @@ impl Runner {
             child: launched.child,
             peer,
             link,
-            running: LinkTask::new(running),
+            running,
             stderr: stderr::Lines::read(host.clone(), row.id, launched.stderr, &limits),
             delivery: None,
         }
@@ -306,14 +308,15 @@ impl Runner {
     /// The reason and the words for a link that has ended before its run did.
     async fn how_it_went(&mut self) -> (Reason, String) {
         self.running.ended().await;
-        let Some(report) = self.running.report.take() else {
-            return (Reason::RunnerExited, "the link to the runner broke".to_owned());
+        let (end, oddities) = match self.running.report.take() {
+            Some(report) => (report.end, report.oddities),
+            None => (LinkEnd::Closed, Oddities::default()),
         };
-        self.link.note(&report.oddities).await;
-        match report.end {
+        self.link.note(&oddities).await;
+        match end {
             LinkEnd::Eof | LinkEnd::Closed | LinkEnd::WriteError(_) => {
                 let within = Duration::from_millis(self.limits.shutdown_ms);
-                let exit = match timeout(within, self.child.wait()).await {
+                let exit = match timeout(within, self.child.exited()).await {
                     Ok(Ok(status)) => format!("exited with {}", launcher::code(status)),
                     _ => "closed its pipe".to_owned(),
                 };
@@ -322,7 +325,7 @@ impl Runner {
                 (Reason::RunnerExited, format!("the runner {exit} before its run ended{said}"))
             }
             LinkEnd::Noise { count } => {
-                let first = report.oddities.junk.first().cloned().unwrap_or_default();
+                let first = oddities.junk.first().cloned().unwrap_or_default();
                 (
                     Reason::ProtocolNoise,
                     format!("the runner wrote {count} lines that are no messages; the first: {first}"),
@@ -344,24 +347,23 @@ impl Runner {
             tracing::trace!(process = %self.process, ?asked, "asked the runner to end");
         }
         self.peer.close();
-        let gone = timeout_at(until, async {
-            self.running.ended().await;
-            self.child.wait().await
-        });
-        let status = match gone.await {
-            Ok(status) => status,
+        let exited = match timeout_at(until, self.child.exited()).await {
+            Ok(exited) => exited,
             Err(_) => {
-                self.running.abort().await;
-                kill(&mut *self.child).await
+                self.child.kill();
+                let killed = timeout(KILLED_WITHIN, self.child.exited()).await;
+                killed.unwrap_or_else(|_| Err("it was killed and does not end".to_owned()))
             }
         };
-        // What the runner has left behind in its group goes with it.
-        if let Err(error) = self.child.start_kill() {
-            tracing::trace!(%error, process = %self.process, "nothing was left of the runner's group");
+        let in_order = exited.as_ref().is_ok_and(std::process::ExitStatus::success);
+        self.host.strays().end_of(self.process, self.child.group(), in_order).await;
+        match exited {
+            Ok(_) => self.running.ended().await,
+            Err(_) => self.running.abort().await,
         }
         self.link.note(&self.peer.oddities()).await;
         self.stderr.end().await;
-        match status {
+        match exited {
             Ok(status) => {
                 let (process, code) = (self.process, launcher::code(status));
                 self.host.store().write(move |tx| process_table::exited(tx, process, code)).await

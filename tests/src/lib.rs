@@ -6,4 +6,5 @@ pub mod chaos;
 pub mod doors;
 pub mod model_server;
 pub mod oracle;
+pub mod processes;
 pub mod timing;

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::open::{self, Setting};
 use super::place::{BUILD, Place};
-use super::{FAILED, Failure, Places, start, steer};
+use super::{FAILED, Failure, Places, start, steer, system};
 use crate::config::Config;
 use crate::door::Address;
 use crate::door::hello::Status;
@@ -162,6 +162,7 @@ async fn look(places: &Places, calls: bool) -> Result<Report, Failure> {
         Ok(setting) => {
             report.keys = keys(&setting.config);
             look_at_hooks(&mut report, &setting.config);
+            look_at_files(&mut report, &setting.config);
             look_at_assistants(&mut report, &setting);
             models::look(&mut report, &setting.config, calls).await;
         }
@@ -223,6 +224,17 @@ fn look_at_hooks(report: &mut Report, config: &Config) {
             let hint = "name a program that is there, with its whole path";
             report.problem(format!("the hook {name} names {program}, and there is no such program"), hint);
         }
+    }
+}
+
+/// Each runner needs files in the host: with too few of them, not all that may run can be started.
+fn look_at_files(report: &mut Report, config: &Config) {
+    let running = config.limits.running_per_host;
+    let needs = u64::from(running) * system::FILES_PER_RUNNER + system::FILES_BESIDE;
+    if let Some(most) = system::files().filter(|most| *most < needs) {
+        let message =
+            format!("limits.running_per_host is {running}, which needs {needs} open files; {most} are allowed");
+        report.problem(message, "raise the limit (`ulimit -Hn`), or lower limits.running_per_host");
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::io::AsyncReadExt;
 
-use super::{Failure, Places, USAGE};
+use super::{Failure, Places, USAGE, system};
 use crate::config::{Config, paths};
 use crate::host::Options;
 use crate::launcher::RunnerCommand;
@@ -74,6 +74,7 @@ impl Setting {
         };
         let models = Models::from_config(&self.config, &env).map_err(|error| usage(&error))?;
         let mut options = Options::new(absolute(state)?, runner().await?);
+        options.adopts_orphans = system::prepare();
         options.lock_wait = LOCK_WITHIN;
         options.log = Some(options.state.join(super::place::LOG_FILE));
         options.project = self.project;

@@ -130,6 +130,8 @@ fn start(place: &Place) -> Result<(), Failure> {
     let log = super::log::open(&place.log()).map_err(|error| failed("the log cannot be written", &error))?;
     let mut command = Command::new(me);
     command.args(["serve", "--detach"]).args(place.arguments()).current_dir(&place.state);
+    // A host that is started below an assistant's runner is not that assistant's: it outlives it.
+    command.env_remove(crate::launcher::MARK);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
     let mut child = command.spawn().map_err(|error| failed("the host cannot be started", &error))?;
     let Some(stdout) = child.stdout.take() else { return Err(failed("the host cannot be heard", &"no pipe")) };

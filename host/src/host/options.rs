@@ -38,6 +38,9 @@ pub struct Options {
     pub hooks: Hooks,
     /// How a runner is started.
     pub runner: RunnerCommand,
+    /// Whether this program takes on the orphans of its children (a child subreaper, Linux) and leaves it to the host to
+    /// wait for them. What a runner has started and has left its group is found more surely then, and reaped.
+    pub adopts_orphans: bool,
     /// Tells the time.
     pub clock: Clock,
     /// Counts the time of limits: only while the machine is awake.
@@ -64,6 +67,7 @@ impl Options {
             approval: None,
             hooks: Hooks::default(),
             runner,
+            adopts_orphans: false,
             clock: Arc::new(now),
             awake: Awake::machine(),
             lock_wait: Duration::ZERO,

@@ -299,12 +299,12 @@ pub(super) fn mark(
     Ok(marked)
 }
 
-/// Ends every process that has not ended, the deepest first; marked ones end `cancelled` as always. Returns how many
+/// Ends every process that has not ended, the deepest first; marked ones end `cancelled` as always. Returns which
 /// there were.
 ///
 /// # Errors
 /// The store's.
-pub fn end_the_living(tx: &mut Tx<'_>, how: &End) -> Result<usize, StoreError> {
+pub fn end_the_living(tx: &mut Tx<'_>, how: &End) -> Result<Vec<ProcessId>, StoreError> {
     let left: Vec<ProcessId> = {
         let mut look = tx.db.prepare_cached(&format!(
             "SELECT process_id FROM assistant_processes WHERE {LIVING} ORDER BY depth DESC, seq"
@@ -315,15 +315,15 @@ pub fn end_the_living(tx: &mut Tx<'_>, how: &End) -> Result<usize, StoreError> {
     for process in &left {
         end(tx, *process, how.clone())?;
     }
-    Ok(left.len())
+    Ok(left)
 }
 
 /// Ends what a host that died has left: marked processes `cancelled`, all others `failed(host_lost)`. Ends the sessions
-/// of that host. Returns how many processes there were.
+/// of that host. Returns which processes there were.
 ///
 /// # Errors
 /// The store's.
-pub fn recover(tx: &mut Tx<'_>) -> Result<usize, StoreError> {
+pub fn recover(tx: &mut Tx<'_>) -> Result<Vec<ProcessId>, StoreError> {
     let error = "the host that ran it ended without a word; its messages and its log are kept".to_owned();
     let left = end_the_living(tx, &End::Failed { reason: Reason::HostLost, error, partial: None })?;
     tx.db

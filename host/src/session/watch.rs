@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use assistant_protocol::ids::ProcessId;
 use assistant_protocol::peer::LinkReport;
-use process_wrap::tokio::ChildWrapper;
 use tokio::task::JoinHandle;
 
 use super::stall::Stalled;
@@ -12,6 +11,9 @@ use crate::host::Host;
 use crate::process_table;
 use crate::store::StoreError;
 
+/// How long a link may go on when its runner has ended: what was written is read by then, and what holds the pipe open
+/// is none of the runner's.
+const LINGER: Duration = Duration::from_secs(1);
 /// How soon the table is looked at again where that failed.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
@@ -30,20 +32,35 @@ pub(super) enum Stop {
 
 /// The task of a link, and how the link went once it has ended.
 pub(super) struct LinkTask {
-    task: Option<JoinHandle<LinkReport>>,
+    task: Option<JoinHandle<Option<LinkReport>>>,
+    /// None where it had to be given up.
     pub(super) report: Option<LinkReport>,
 }
 
 impl LinkTask {
-    pub(super) fn new(link: impl Future<Output = LinkReport> + Send + 'static) -> Self {
-        Self { task: Some(tokio::spawn(link)), report: None }
+    /// The link ends soon after its runner, whoever else holds the pipe.
+    pub(super) fn new<T>(
+        link: impl Future<Output = LinkReport> + Send + 'static,
+        exited: impl Future<Output = T> + Send + 'static,
+    ) -> Self {
+        let over = async {
+            drop(exited.await);
+            tokio::time::sleep(LINGER).await;
+        };
+        let task = async {
+            tokio::select! {
+                report = link => Some(report),
+                () = over => None,
+            }
+        };
+        Self { task: Some(tokio::spawn(task)), report: None }
     }
 
     /// Waits for the end of the link. May be dropped and called again.
     pub(super) async fn ended(&mut self) {
         if let Some(task) = &mut self.task {
             match task.await {
-                Ok(report) => self.report = Some(report),
+                Ok(report) => self.report = report,
                 Err(error) => tracing::error!(%error, "a link panicked"),
             }
             self.task = None;
@@ -59,16 +76,10 @@ impl LinkTask {
         if let Some(task) = self.task.take() {
             task.abort();
             if let Ok(report) = task.await {
-                self.report = Some(report);
+                self.report = report;
             }
         }
     }
-}
-
-/// Kills a runner with its whole group and waits for its end.
-pub(super) async fn kill(child: &mut dyn ChildWrapper) -> std::io::Result<std::process::ExitStatus> {
-    child.start_kill()?;
-    child.wait().await
 }
 
 /// Waits until a cancel is recorded for the process, or something above has ended it.

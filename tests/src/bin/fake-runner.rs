@@ -11,6 +11,7 @@
 //! | `{"big": BYTES}` | writes a line of that many bytes |
 //! | `{"stderr": TEXT}` | writes a line to stderr |
 //! | `{"read_file": NAME}` | reads a file of its folder; a FIFO blocks it until a test writes there |
+//! | `{"start": ARGV}` | starts a program that holds stdout and stderr open, and does not wait for it |
 //! | `{"wait_eof": true}` | reads until stdin ends |
 //! | `{"hang": true}` | does nothing any more, not even at the end of stdin |
 //! | `{"exit": CODE}` | exits |
@@ -21,7 +22,7 @@
 
 use std::collections::HashMap;
 use std::io::{BufRead, Write};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, Stdio};
 
 use serde_json::{Value, json};
 
@@ -93,6 +94,12 @@ impl Player {
             let _ = writeln!(std::io::stderr(), "{text}");
         } else if let Some(name) = step["read_file"].as_str() {
             if std::fs::read(name).is_err() {
+                return Some(Next::Broken);
+            }
+        } else if let Some(argv) = step["start"].as_array() {
+            let mut argv = argv.iter().filter_map(Value::as_str);
+            let Some(program) = argv.next() else { return Some(Next::Broken) };
+            if Command::new(program).args(argv).stdin(Stdio::null()).spawn().is_err() {
                 return Some(Next::Broken);
             }
         } else if step["wait_eof"] == true {

@@ -37,7 +37,7 @@ pub(crate) async fn call(client: &McpClient, tool: &'static str, arguments: Valu
 }
 
 /// Runners and hosts that have the state directory in their command line or as their folder.
-fn runners_of(state: &Path) -> Vec<u32> {
+pub(crate) fn runners_of(state: &Path) -> Vec<u32> {
     let mut found = running(state);
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let pid = entry.file_name().to_str().and_then(|name| name.parse().ok());

@@ -4,6 +4,7 @@ mod again;
 mod asking;
 mod bad_input;
 mod budgets;
+mod cascade;
 mod commands;
 mod crash;
 mod day_one;
@@ -12,6 +13,8 @@ mod deliver;
 mod doors;
 #[cfg(target_os = "linux")]
 mod embedding;
+#[cfg(target_os = "linux")]
+mod endings;
 mod following;
 #[cfg(target_os = "linux")]
 mod hooks;

@@ -63,7 +63,7 @@ fn each_package_has_one_room() {
     check("jsonrpsee", |name| in_tests(name) || name.starts_with("protocol/"));
     check("clap::", |name| name.starts_with("host/src/cli"));
     check("genai::", |name| in_tests(name) || name.starts_with("host/src/model/network"));
-    check("process_wrap::", |name| name == "host/src/launcher.rs" || name.starts_with("host/src/session"));
+    check("process_wrap::", |name| name.starts_with("host/src/launcher"));
 }
 
 #[test]
