@@ -72,11 +72,8 @@ impl Bed {
         self.dir.path().join("project")
     }
 
-    /// Opens a host on the bed's state.
-    ///
-    /// # Errors
-    /// The host's.
-    pub async fn try_open(&self) -> Result<Host, OpenError> {
+    /// What its hosts are opened with.
+    pub fn options(&self) -> Options {
         let mut options = Options::new(self.state(), self.runner.clone());
         options.limits = self.limits;
         options.awake = self.awake.clone();
@@ -86,7 +83,15 @@ impl Bed {
         if let Some(price) = self.price {
             options.models.set_price("scripted", price);
         }
-        Host::open(options).await
+        options
+    }
+
+    /// Opens a host on the bed's state.
+    ///
+    /// # Errors
+    /// The host's.
+    pub async fn try_open(&self) -> Result<Host, OpenError> {
+        Host::open(self.options()).await
     }
 
     /// Opens a host and a session of it.

@@ -4,7 +4,11 @@ pub mod bed;
 #[cfg(unix)]
 pub mod chaos;
 pub mod doors;
+pub mod gate;
 pub mod model_server;
 pub mod oracle;
 pub mod processes;
+#[cfg(unix)]
+pub mod puppets;
+pub mod stepped;
 pub mod timing;

@@ -166,6 +166,7 @@ async fn take(
 ) -> Result<Option<Output>, ToolError> {
     let (caller, along) = (call.caller, call.along.clone());
     let job = move |tx: &mut Tx<'_>| {
+        wait::still_acts(tx, caller)?;
         let named = meant(tx, caller, &wanted)?;
         let still_running: Vec<ProcessId> = running(tx, &named)?;
         let (told, last) = news(tx, caller, &wanted, &named)?;

@@ -166,6 +166,7 @@ async fn answer(
     let look = || {
         let recorder = call.along.recorder.clone();
         let looked = call.host.store().write(move |tx: &mut Tx<'_>| {
+            wait::still_acts(tx, Caller::Process(me))?;
             let question = questions::retrieve(tx, me, message)?;
             match question.state {
                 QuestionState::Pending => return Ok(Look::Nothing),

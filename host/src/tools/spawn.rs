@@ -349,10 +349,11 @@ async fn wait_for(call: &Call, mut told: Value, params: &Spawn) -> Result<Output
 
 async fn hand_over(call: &Call, process: ProcessId, told: &Arc<Value>) -> Result<Output, ToolError> {
     let (told, along, limits) = (told.clone(), call.along.clone(), *call.host.limits());
-    let chars = limits.answer_chars as usize;
+    let (chars, caller) = (limits.answer_chars as usize, call.caller);
     call.host
         .store()
         .write(move |tx| {
+            wait::still_acts(tx, caller)?;
             let row = process_table::get(tx.db, process)?;
             let (mail, all) = message_box::take_from(tx, &row, chars, along.handed_by.as_deref())?;
             // A process has each message once: a result that waits still comes by itself.

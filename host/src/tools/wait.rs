@@ -14,7 +14,7 @@ use crate::caller::Caller;
 use crate::host::Host;
 use crate::message_box::waits;
 use crate::process_table;
-use crate::store::StoreError;
+use crate::store::{StoreError, Tx};
 
 /// Where a call tells what it waits for, for whoever tells its caller of progress.
 pub(crate) type Waits = watch::Sender<Vec<Uuid>>;
@@ -74,6 +74,18 @@ where
     };
     waiting.end().await?;
     Ok(found)
+}
+
+/// Whether a calling process may still act, asked in each job that hands something to it. Sessions may read their mail
+/// after their end.
+///
+/// # Errors
+/// The caller has ended or is cancelled.
+pub(super) fn still_acts(tx: &Tx<'_>, caller: Caller) -> Result<(), ToolError> {
+    match caller {
+        Caller::Process(_) if !process_table::may_act(tx.db, caller)? => Err(ToolError::caller_ended()),
+        Caller::Process(_) | Caller::Session(_) => Ok(()),
+    }
 }
 
 /// Waits for something outside of the tables; a process that waits holds no slot meanwhile.

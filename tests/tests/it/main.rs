@@ -25,6 +25,8 @@ mod mail;
 mod mcp;
 mod models;
 mod progress;
+#[cfg(target_os = "linux")]
+mod rules;
 mod schemas;
 #[cfg(target_os = "linux")]
 mod seeing;
@@ -39,4 +41,6 @@ mod time;
 /// The programs under test.
 const HOST: &str = env!("CARGO_BIN_EXE_host-under-test");
 const RUNNER: &str = env!("CARGO_BIN_EXE_runner-under-test");
+#[cfg(target_os = "linux")]
+const PUPPET: &str = env!("CARGO_BIN_EXE_puppet-runner");
 const FAKE_RUNNER: &str = env!("CARGO_BIN_EXE_fake-runner");
