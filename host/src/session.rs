@@ -27,6 +27,7 @@ mod hand_in;
 mod link;
 mod stall;
 mod stderr;
+mod stored;
 mod turn;
 mod watch;
 mod went;
@@ -35,6 +36,7 @@ use begin::{first_run, load};
 use deliver::Delivery;
 use link::Link;
 use stall::Stalled;
+use stored::{STORE_AGAIN, stored};
 use watch::{LinkTask, Stop, cut_bytes, told_to_stop};
 use went::Went;
 
@@ -42,8 +44,6 @@ use went::Went;
 const CLOSING_MS: u64 = 500;
 /// How long a killed runner is waited for.
 const KILLED_WITHIN: Duration = Duration::from_secs(10);
-/// How soon the end of a process is stored again where that failed.
-const STORE_AGAIN: Duration = Duration::from_secs(1);
 /// Lines of stderr that an error quotes.
 const STDERR_LINES: usize = 5;
 
@@ -84,7 +84,7 @@ fn failed(reason: Reason, error: impl Into<String>) -> End {
 }
 
 async fn end(host: &Host, process: ProcessId, how: End) -> Result<(), StoreError> {
-    host.store().write(move |tx| process_table::end(tx, process, how).map(|_| ())).await
+    stored(host, process, move |tx| process_table::end(tx, process, how.clone()).map(|_| ())).await
 }
 
 /// What came of a `run`.
@@ -187,7 +187,7 @@ impl Runner {
             let took = if self.delivery.is_some() { Took::Given { late } } else { Took::ByModel(self.link.took()) };
             self.link.end_run().await;
             let process = self.process;
-            let settled = self.host.store().write(move |tx| process_table::settle(tx, process, &end, took)).await?;
+            let settled = stored(&self.host, process, move |tx| process_table::settle(tx, process, &end, took)).await?;
             match settled {
                 Settled::Ended => return Ok(()),
                 Settled::Again => {}
@@ -366,7 +366,7 @@ impl Runner {
         match exited {
             Ok(status) => {
                 let (process, code) = (self.process, launcher::code(status));
-                self.host.store().write(move |tx| process_table::exited(tx, process, code)).await
+                stored(&self.host, process, move |tx| process_table::exited(tx, process, code)).await
             }
             Err(error) => {
                 tracing::warn!(%error, process = %self.process, "how the runner exited is not known");

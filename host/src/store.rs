@@ -11,10 +11,14 @@ use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{Semaphore, mpsc};
 use uuid::Uuid;
 
+mod error;
 mod open;
+mod vacuum;
 mod wakes;
 mod writer;
 
+pub use error::StoreError;
+pub use vacuum::Vacuumed;
 pub(crate) use wakes::{CHANGES, QUESTIONS, SUPERVISOR, Waiter, Wakes};
 
 /// The database, in the state directory.
@@ -23,50 +27,26 @@ pub const FILE: &str = "assistant-host.db";
 const QUEUED_JOBS_MAX: usize = 4_096;
 /// Connections that read at once.
 const READERS_MAX: usize = 4;
+/// How long a lock of another program is waited for.
+const BUSY_MS: u32 = 5_000;
+
+/// What tests of a full disk and of a locked file set.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tuning {
+    /// How long a lock of another program is waited for, milliseconds.
+    pub(crate) busy_ms: u32,
+    /// Pages that the file may have; none is as many as SQLite allows.
+    pub(crate) pages_max: Option<u32>,
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        Self { busy_ms: BUSY_MS, pages_max: None }
+    }
+}
 
 /// Tells the time as Unix milliseconds.
 pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
-
-/// Why the store did not do a job. Nothing of the job is kept.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum StoreError {
-    /// SQLite refused.
-    #[error("the store failed: {0}")]
-    Sqlite(Arc<rusqlite::Error>),
-    /// The transaction that the job shared was undone by SQLite (disk full, an I/O error, no memory).
-    #[error("the store undid the change: {0}")]
-    RolledBack(String),
-    /// The file belongs to a newer program.
-    #[error("{} was written by a newer version of this program (schema {found}, this one knows {known}); use that version, or another state directory", path.display())]
-    Newer {
-        /// The file.
-        path: PathBuf,
-        /// Its schema.
-        found: i64,
-        /// The newest schema that this program knows.
-        known: i64,
-    },
-    /// The file or its folder cannot be used.
-    #[error("cannot open {}: {message}", path.display())]
-    Open {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        message: String,
-    },
-    /// What is stored is not what was written.
-    #[error("the store holds something unreadable: {0}")]
-    Damaged(String),
-    /// The store is closed.
-    #[error("the store is closed")]
-    Closed,
-}
-
-impl From<rusqlite::Error> for StoreError {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Sqlite(Arc::new(error))
-    }
-}
 
 /// The whole schema: the first one, and each step since.
 #[must_use]
@@ -82,6 +62,8 @@ pub struct Store {
     readers: Mutex<Vec<Connection>>,
     reading: Semaphore,
     wakes: Arc<Wakes>,
+    /// Held by whoever copies the write-ahead log back: SQLite lets one do it, and sends others away.
+    copying: Arc<Mutex<()>>,
 }
 
 /// What a job works with: the database within its savepoint, the time, and whom to wake after COMMIT.
@@ -106,11 +88,17 @@ impl Store {
     /// # Errors
     /// [`StoreError::Newer`] and [`StoreError::Open`]; the file is not changed then.
     pub fn open(dir: &Path, clock: Clock) -> Result<Self, StoreError> {
+        Self::open_tuned(dir, clock, Tuning::default())
+    }
+
+    pub(crate) fn open_tuned(dir: &Path, clock: Clock, tuning: Tuning) -> Result<Self, StoreError> {
         let path = dir.join(FILE);
-        let db = open::open(&path, clock())?;
+        let db = open::open(&path, tuning, open::MIGRATIONS)?;
         let wakes = Arc::new(Wakes::default());
         let (jobs, queue) = mpsc::channel(QUEUED_JOBS_MAX);
-        let writer = writer::start(db, path.clone(), queue, clock, wakes.clone())
+        let copying = Arc::<Mutex<()>>::default();
+        let copied = writer::Log { path: path.clone(), copying: copying.clone() };
+        let writer = writer::start(db, copied, tuning.busy_ms, queue, clock, wakes.clone())
             .map_err(|error| StoreError::Open { path: path.clone(), message: error.to_string() })?;
         Ok(Self {
             path,
@@ -119,6 +107,7 @@ impl Store {
             readers: Mutex::default(),
             reading: Semaphore::new(READERS_MAX),
             wakes,
+            copying,
         })
     }
 
@@ -141,20 +130,44 @@ impl Store {
         answered.await.unwrap_or(Err(StoreError::Closed.into()))
     }
 
-    /// Queues a job behind all earlier ones and does not wait for it. A failure is logged.
+    /// Queues a job behind all earlier ones and does not wait for it. Where the store cannot be written it is done
+    /// before the next job that can, so that its place in the order stays; any other failure is logged.
     ///
     /// # Errors
     /// [`StoreError::Closed`].
     pub async fn write_later<F>(&self, job: F) -> Result<(), StoreError>
     where
-        F: FnOnce(&mut Tx<'_>) -> Result<(), StoreError> + Send + 'static,
+        F: Fn(&mut Tx<'_>) -> Result<(), StoreError> + Send + 'static,
     {
-        let job = writer::Job::new(job, |outcome: Result<(), StoreError>| {
-            if let Err(error) = outcome {
-                tracing::error!(%error, "an event was not recorded");
-            }
-        });
-        self.send(job).await
+        self.send(writer::Job::Later(Box::new(job))).await
+    }
+
+    /// Does something with the database between two transactions of the writer; all jobs behind it wait.
+    ///
+    /// # Errors
+    /// Its own, and [`StoreError::Closed`].
+    pub(crate) async fn alone<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    {
+        let (answer, answered) = tokio::sync::oneshot::channel();
+        let alone = move |db: Result<&Connection, StoreError>| {
+            // Nobody listens any more where the caller was dropped.
+            let _ = answer.send(db.and_then(work));
+        };
+        self.send(writer::Job::Alone(Box::new(alone))).await?;
+        answered.await.unwrap_or(Err(StoreError::Closed))
+    }
+
+    /// Gives the space of what was removed back to the system. All jobs wait meanwhile, readers do not; it needs room for
+    /// a copy of what is left.
+    ///
+    /// # Errors
+    /// The store's; the file is as it was then.
+    pub async fn vacuum(&self) -> Result<Vacuumed, StoreError> {
+        let (path, copying) = (self.path.clone(), self.copying.clone());
+        self.alone(move |db| vacuum::vacuum(db, &path, &copying)).await
     }
 
     async fn send(&self, job: writer::Job) -> Result<(), StoreError> {
@@ -173,7 +186,10 @@ impl Store {
             None => open::reader(&self.path)?,
         };
         let found = look(&db);
-        lock(&self.readers).push(db);
+        let mut pool = lock(&self.readers);
+        if pool.len() < READERS_MAX {
+            pool.push(db);
+        }
         found
     }
 
@@ -190,7 +206,7 @@ impl Store {
         let _permit = self.reading.acquire().await.map_err(|_| StoreError::Closed)?;
         let store = self.clone();
         let task = tokio::task::spawn_blocking(move || store.look(look));
-        task.await.map_err(|error| StoreError::Damaged(format!("a read panicked: {error}")))?
+        task.await.map_err(|_| StoreError::Panicked)?
     }
 
     /// Waits for news of `id` from now on.

@@ -44,6 +44,15 @@ impl ToolError {
         Self { retryable: true, ..Self::new("internal", format!("the host failed: {error}"), hint) }
     }
 
+    /// The store did not do it. Nothing was changed.
+    pub(crate) fn store(error: &StoreError) -> Self {
+        if !error.passes() {
+            return Self::internal(error);
+        }
+        let hint = "Nothing was changed. Tell your user; the same call works again once that is mended.";
+        Self { hint: hint.to_owned(), ..Self::internal(error) }
+    }
+
     pub(crate) fn cancelled() -> Self {
         Self::new("cancelled", "the call was cancelled", "Nothing needs to be done.")
     }
@@ -65,13 +74,13 @@ impl ToolError {
 
 impl From<StoreError> for ToolError {
     fn from(error: StoreError) -> Self {
-        Self::internal(&error)
+        Self::store(&error)
     }
 }
 
 impl From<rusqlite::Error> for ToolError {
     fn from(error: rusqlite::Error) -> Self {
-        Self::internal(&error)
+        Self::store(&error.into())
     }
 }
 
@@ -97,7 +106,7 @@ impl From<process_table::Refused> for ToolError {
             }
             Refused::Lives(_) => Self::bad_argument(&refused, "Write to it with send_message, or wait for its end."),
             Refused::Resumed(..) => Self::new("process_resumed", &refused, "Resume that one, if it has ended."),
-            Refused::Store(error) => Self::internal(error),
+            Refused::Store(error) => Self::store(error),
         }
     }
 }
@@ -151,7 +160,7 @@ impl From<QuestionRefused> for ToolError {
             QuestionRefused::NotPending { .. } => {
                 Self::bad_argument(&refused, "send_message says more to a process that lives.")
             }
-            QuestionRefused::Store(error) => Self::internal(error),
+            QuestionRefused::Store(error) => Self::store(error),
         }
     }
 }
@@ -185,7 +194,7 @@ impl From<message_box::Refused> for ToolError {
                 Self::limit("queued_messages", &refused, "Wait until the receiver has read some of them.")
             }
             Refused::BadCursor(_) => Self::bad_argument(&refused, "Pass back the next_cursor of an earlier answer."),
-            Refused::Store(error) => Self::internal(error),
+            Refused::Store(error) => Self::store(error),
         }
     }
 }
