@@ -139,7 +139,7 @@ impl Link {
         &self,
         kind: events::Kind,
         told: Value,
-        change: impl FnOnce(&Tx<'_>) -> Result<(), StoreError> + Send + 'static,
+        change: impl Fn(&Tx<'_>) -> Result<(), StoreError> + Send + 'static,
     ) {
         let process = self.row.id;
         let recorded = self.host.store().write_later(move |tx| {
