@@ -68,7 +68,9 @@ pub fn end(tx: &mut Tx<'_>, process: ProcessId, how: End) -> Result<bool, StoreE
     let how = first_cause(&row, how);
     let (status, reason, cause, error, result, structured) = match how {
         End::Finished { result, structured } => (Status::Finished, None, None, None, Some(result), structured),
-        End::Failed { reason, error, partial } => (Status::Failed, Some(reason), None, Some(error), partial, None),
+        End::Failed { reason, error, partial } => {
+            (Status::Failed, Some(reason), None, Some(error + advice(reason)), partial, None)
+        }
         End::Cancelled { cause, partial } => (Status::Cancelled, None, Some(cause), None, partial, None),
     };
     if !row.status.may_become(status) {
@@ -121,6 +123,16 @@ fn first_cause(row: &Process, how: End) -> End {
             partial: None,
         },
         other => other,
+    }
+}
+
+/// What can be done about a limit that ended a process, behind the words that name it.
+fn advice(reason: Reason) -> &'static str {
+    match reason {
+        Reason::TimedOut | Reason::Stalled | Reason::BudgetExceeded => {
+            ". Resumed, it goes on where it ended; the configuration's [limits] can allow more"
+        }
+        _ => "",
     }
 }
 
