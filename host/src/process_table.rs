@@ -320,8 +320,10 @@ pub fn roots(db: &Connection, session: SessionId) -> Result<Vec<Process>, StoreE
 /// # Errors
 /// The store's.
 pub fn with_status(db: &Connection, status: Status) -> Result<Vec<ProcessId>, StoreError> {
+    // By the index of the living, which are few: for the order's sake all rows would be read.
     let mut look = db.prepare_cached(&format!(
-        "SELECT process_id FROM assistant_processes WHERE {LIVING} AND status = ?1 ORDER BY seq"
+        "SELECT process_id FROM assistant_processes INDEXED BY processes_living
+         WHERE {LIVING} AND status = ?1 ORDER BY seq"
     ))?;
     let rows = look.query_map([status], |row| id(row, "process_id"))?;
     Ok(rows.collect::<Result<_, _>>()?)

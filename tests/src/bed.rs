@@ -31,6 +31,8 @@ pub struct Bed {
     pub runner: RunnerCommand,
     /// What counts the time of its hosts' limits.
     pub awake: Awake,
+    /// What tells its hosts the time; none is the machine's clock.
+    pub clock: Option<store::Clock>,
     /// What its model costs.
     pub price: Option<Price>,
     model: Arc<dyn Model>,
@@ -59,7 +61,7 @@ impl Bed {
             std::fs::write(dir.path().join("assistants").join(name), text).expect("a file");
         }
         let (limits, runner) = (Limits::default(), RunnerCommand::new(runner));
-        Self { dir, limits, runner, awake: Awake::machine(), price: None, model }
+        Self { dir, limits, runner, awake: Awake::machine(), clock: None, price: None, model }
     }
 
     /// The state directory.
@@ -77,6 +79,9 @@ impl Bed {
         let mut options = Options::new(self.state(), self.runner.clone());
         options.limits = self.limits;
         options.awake = self.awake.clone();
+        if let Some(clock) = &self.clock {
+            options.clock = clock.clone();
+        }
         options.project = Some(self.project());
         options.sources = registry::sources(None, None, None, &[self.dir.path().join("assistants")]);
         options.models.insert("scripted", self.model.clone());

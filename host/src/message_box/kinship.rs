@@ -86,6 +86,10 @@ pub(super) fn addressee(
     params: &SendMessageParams,
 ) -> Result<Participant, Refused> {
     let me = from.process();
+    if params.to_process_id.is_none() && params.to_assistant_id.is_none() {
+        let process = if me == Some(row.id) { row.parent } else { Some(row.id) };
+        return Ok(Participant { process, assistant_id: name_of(db, row, process)? });
+    }
     let all = participants(db, row)?;
     let list = |some: &[&Participant]| {
         let one = |who: &&Participant| match who.process {
@@ -99,11 +103,6 @@ pub(super) fn addressee(
         params.to_process_id.is_none_or(|id| who.process == Some(id))
             && params.to_assistant_id.as_ref().is_none_or(|id| *id == who.assistant_id)
     };
-    if params.to_process_id.is_none() && params.to_assistant_id.is_none() {
-        let to = if me == Some(row.id) { row.parent } else { Some(row.id) };
-        let found = all.iter().find(|who| who.process == to);
-        return found.cloned().ok_or(Refused::UnknownThread(row.thread));
-    }
     let wanted = || {
         let process = params.to_process_id.map(|id| id.to_string());
         [params.to_assistant_id.clone(), process].into_iter().flatten().collect::<Vec<_>>().join(" ")

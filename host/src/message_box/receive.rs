@@ -174,8 +174,8 @@ fn elsewhere(tx: &Tx<'_>, me: ProcessId, wanted: &Wanted, cursor: Cursor) -> Res
 }
 
 fn select(tx: &Tx<'_>, caller: Caller, wanted: &Wanted) -> Result<Vec<Boxed>, Refused> {
-    // Unread mail and what follows a cursor are read oldest first, so that none is skipped; else the newest.
-    let oldest_first = wanted.unread_only || wanted.cursor.is_some();
+    // Unread mail and what follows a place are read oldest first, so that none is skipped; else the newest.
+    let oldest_first = wanted.unread_only || wanted.cursor.is_some() || wanted.since.is_some();
     let order = if oldest_first { "ASC" } else { "DESC" };
     let from = wanted.cursor.map(|cursor| if cursor.offset > 0 { cursor.after } else { cursor.after + 1 });
     let mut look = tx.db.prepare_cached(&format!(

@@ -108,7 +108,7 @@ pub fn living_of(db: &Connection, caller: Caller) -> Result<Vec<ProcessId>, Stor
                    UNION ALL
                    SELECT c.process_id FROM below b JOIN assistant_processes c ON c.parent_process_id = b.process_id
                  )
-                 SELECT p.process_id FROM below b JOIN assistant_processes p ON p.process_id = b.process_id
+                 SELECT p.process_id FROM below b CROSS JOIN assistant_processes p ON p.process_id = b.process_id
                    WHERE {LIVING} ORDER BY p.seq"
             ),
             process.to_string(),

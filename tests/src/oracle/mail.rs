@@ -7,7 +7,7 @@ use assistant_protocol::types::Mail;
 use serde_json::Value;
 
 use super::book::{Book, Message, Process};
-use super::places::{self, Place, Way};
+use super::places::{self, Place, Way, results_in};
 
 pub(super) fn check(book: &Book, wrong: &mut Vec<String>) {
     finals(book, wrong);
@@ -135,11 +135,6 @@ fn held(process: &Process, mine: &[&Message], places: &HashMap<&str, Vec<Place>>
             bad(format!("{} was inserted", what()));
         }
     }
-}
-
-fn results_in(message: &Value) -> Vec<&str> {
-    let parts = message["content"].as_array().into_iter().flatten();
-    parts.filter(|part| part["type"] == "tool_result").filter_map(|part| part["call_id"].as_str()).collect()
 }
 
 /// The text of each inserted message stands in the conversation as often as it was inserted.

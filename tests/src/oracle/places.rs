@@ -1,6 +1,6 @@
 //! Where a process has its messages: inserted before a model call, or in the result of a tool call.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
@@ -59,7 +59,20 @@ pub(super) fn of<'a>(book: &'a Book, process: &Process, mine: &[&'a Message]) ->
             _ => {}
         }
     }
+    // A result that the runner never took in is no place: what it held is inserted then.
+    let results: HashSet<&str> = process.conversation.iter().flat_map(results_in).collect();
+    for of_one in places.values_mut() {
+        if of_one.iter().any(|place| place.way == Way::Inserted) {
+            of_one.retain(|place| place.call.as_deref().is_none_or(|call| results.contains(call)));
+        }
+    }
     places
+}
+
+/// The calls whose results a message of a conversation holds.
+pub(super) fn results_in(message: &Value) -> Vec<&str> {
+    let parts = message["content"].as_array().into_iter().flatten();
+    parts.filter(|part| part["type"] == "tool_result").filter_map(|part| part["call_id"].as_str()).collect()
 }
 
 /// Whether a call gives only what its caller did not have.

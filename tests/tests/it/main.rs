@@ -16,6 +16,7 @@ mod embedding;
 #[cfg(target_os = "linux")]
 mod endings;
 mod following;
+mod handing;
 #[cfg(target_os = "linux")]
 mod hooks;
 mod interop;
@@ -24,7 +25,9 @@ mod limits;
 mod mail;
 mod mcp;
 mod models;
+mod plans;
 mod progress;
+mod questions;
 #[cfg(target_os = "linux")]
 mod rules;
 mod schemas;
@@ -37,6 +40,7 @@ mod stall;
 mod talking;
 mod tidy;
 mod time;
+mod waits;
 
 /// The programs under test.
 const HOST: &str = env!("CARGO_BIN_EXE_host-under-test");

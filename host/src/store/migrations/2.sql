@@ -28,4 +28,5 @@ ALTER TABLE assistant_messages ADD COLUMN handed_by TEXT;
 CREATE INDEX messages_handed ON assistant_messages (to_process_id) WHERE handed_by IS NOT NULL;
 CREATE INDEX messages_for_session ON assistant_messages (session_id, seq)
   WHERE to_process_id IS NULL AND delivered_at IS NULL;
+CREATE INDEX sessions_principal ON sessions (principal);
 CREATE INDEX questions_due ON questions (answer_by_at) WHERE state = 'PENDING';
