@@ -129,7 +129,7 @@ fn first_cause(row: &Process, how: End) -> End {
 /// What can be done about a limit that ended a process, behind the words that name it.
 fn advice(reason: Reason) -> &'static str {
     match reason {
-        Reason::TimedOut | Reason::Stalled | Reason::BudgetExceeded => {
+        Reason::TimedOut | Reason::BudgetExceeded => {
             ". Resumed, it goes on where it ended; the configuration's [limits] can allow more"
         }
         _ => "",

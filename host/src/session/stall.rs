@@ -39,7 +39,7 @@ impl Stalled {
         match self {
             Self::Deaf => format!(
                 "limit ping_ms: the runner did nothing for {} ms and does not answer: a ping waited {ping_ms} ms; it is \
-                 stuck",
+                 stuck. Resume it to go on",
                 first_look_ms(limits)
             ),
             Self::Idle => format!(
