@@ -12,8 +12,10 @@ use assistant_protocol::types::{
     CancelParams, Empty, HostCapabilities, InitializeParams, MAX_FRAME_BYTES, PROTOCOL_VERSION, Program, RunLimits,
     RunParams, RunResult, StopReason,
 };
+use serde_json::json;
 use tokio::time::{Instant, timeout, timeout_at};
 
+use crate::events;
 use crate::host::Host;
 use crate::launcher::{self, Child, Launched};
 use crate::limits::Limits;
@@ -153,9 +155,11 @@ impl Runner {
         };
         let launch_failed = |error: String| failed(Reason::LaunchFailed, error);
         match answered {
-            Err(_) => {
-                Err(launch_failed(format!("the runner did not answer `initialize` within {} ms", within.as_millis())))
-            }
+            Err(_) => Err(launch_failed(format!(
+                "limit launch_ms: the runner did not answer `initialize` within {} ms; check its program, or raise the \
+                     limit",
+                within.as_millis()
+            ))),
             Ok(Err(CallError::Closed)) => Err(launch_failed(self.how_it_went().await.1)),
             Ok(Err(error)) => Err(launch_failed(format!("the runner refused `initialize`: {error}"))),
             Ok(Ok(told)) if told.protocol_version != PROTOCOL_VERSION => Err(launch_failed(format!(
@@ -229,6 +233,11 @@ impl Runner {
         let cancel = CancelParams { reason: self.why(stop), grace_ms };
         let asked = async { tokio::join!(peer.call::<Cancel>(&cancel), run).1.1 };
         let handed_in = timeout(Duration::from_millis(grace_ms), asked).await;
+        if handed_in.is_err() && grace_ms > 0 {
+            self.link
+                .record(events::Kind::Link, json!({ "limit": "grace_ms", "unanswered": "cancel", "ms": grace_ms }))
+                .await;
+        }
         let text = handed_in.ok().and_then(Result::ok).map(|result| result.content.as_text().into_owned());
         let text = text.map(|text| cut_bytes(text, self.limits.result_bytes));
         Outcome::Stopped(stop, text.filter(|text| !text.trim().is_empty()))
@@ -341,7 +350,8 @@ impl Runner {
 
     /// Ends the runner: asks it, closes its stdin, and kills its whole group if it has not gone then.
     async fn finish(mut self) -> Result<(), StoreError> {
-        let until = Instant::now() + Duration::from_millis(self.patience(self.limits.shutdown_ms));
+        let shutdown_ms = self.patience(self.limits.shutdown_ms);
+        let until = Instant::now() + Duration::from_millis(shutdown_ms);
         if self.running.is_alive() {
             let asked = timeout_at(until, self.peer.call::<Shutdown>(&Empty {})).await;
             tracing::trace!(process = %self.process, ?asked, "asked the runner to end");
@@ -350,6 +360,8 @@ impl Runner {
         let exited = match timeout_at(until, self.child.exited()).await {
             Ok(exited) => exited,
             Err(_) => {
+                let told = json!({ "limit": "shutdown_ms", "unanswered": "shutdown", "ms": shutdown_ms });
+                self.link.record(events::Kind::Link, told).await;
                 self.child.kill();
                 let killed = timeout(KILLED_WITHIN, self.child.exited()).await;
                 killed.unwrap_or_else(|_| Err("it was killed and does not end".to_owned()))

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use assistant_host::app::AppTool;
 use assistant_host::awake::Awake;
 use assistant_host::events::Kind;
 use assistant_host::host::{Host, OpenError, Options};
@@ -33,6 +34,8 @@ pub struct Bed {
     pub awake: Awake,
     /// What tells its hosts the time; none is the machine's clock.
     pub clock: Option<store::Clock>,
+    /// What its hosts offer beside their own tools.
+    pub app_tools: Vec<AppTool>,
     /// What its model costs.
     pub price: Option<Price>,
     model: Arc<dyn Model>,
@@ -61,7 +64,8 @@ impl Bed {
             std::fs::write(dir.path().join("assistants").join(name), text).expect("a file");
         }
         let (limits, runner) = (Limits::default(), RunnerCommand::new(runner));
-        Self { dir, limits, runner, awake: Awake::machine(), clock: None, price: None, model }
+        let awake = Awake::machine();
+        Self { dir, limits, runner, awake, clock: None, app_tools: Vec::new(), price: None, model }
     }
 
     /// The state directory.
@@ -82,6 +86,7 @@ impl Bed {
         if let Some(clock) = &self.clock {
             options.clock = clock.clone();
         }
+        options.app_tools = self.app_tools.clone();
         options.project = Some(self.project());
         options.sources = registry::sources(None, None, None, &[self.dir.path().join("assistants")]);
         options.models.insert("scripted", self.model.clone());

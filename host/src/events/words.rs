@@ -39,8 +39,8 @@ pub(crate) fn in_words(kind: &str, data: &Value) -> Option<String> {
         "message" => format!("{}: {} to {}", text("kind"), text("from"), text("to")),
         "progress" => text("text"),
         "stderr" => format!("stderr: {}", text("line")),
-        "link" if data["ping_unanswered_ms"].is_u64() => {
-            format!("the runner does not answer a ping within {} ms", data["ping_unanswered_ms"])
+        "link" if data["unanswered"].is_string() => {
+            format!("the runner did not heed {} within {} ms (limit {})", text("unanswered"), data["ms"], text("limit"))
         }
         "link" => format!("odd lines on its pipe: {data}"),
         _ => data.to_string(),
@@ -74,7 +74,11 @@ mod tests {
         check("tool_call", json!({ "tool": "x", "approved": false, "reason": "no" }), "x was denied: no");
         check("model_call", json!({ "model": "m" }), "asks m");
         check("model_call", json!({ "model": "m", "hand_in": "turns" }), "asks m for what it has (limit turns)");
-        check("link", json!({ "ping_unanswered_ms": 5 }), "the runner does not answer a ping within 5 ms");
+        check(
+            "link",
+            json!({ "limit": "ping_ms", "unanswered": "ping", "ms": 5 }),
+            "the runner did not heed ping within 5 ms (limit ping_ms)",
+        );
         check("progress", json!({ "text": "\u{1b}[2J" }), "\u{fffd}[2J");
         check("tool_result", json!({ "tool": "x", "is_error": false }), "");
     }

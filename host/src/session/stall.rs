@@ -155,7 +155,8 @@ pub(super) async fn watch(link: &Link, peer: &Peer) -> Stop {
             continue;
         }
         if !answers {
-            link.record(events::Kind::Link, json!({ "ping_unanswered_ms": limits.ping_ms })).await;
+            link.record(events::Kind::Link, json!({ "limit": "ping_ms", "unanswered": "ping", "ms": limits.ping_ms }))
+                .await;
             return Stop::Stalled(Stalled::Deaf);
         }
         awake.sleep_until(since.saturating_add(limits.stall_ms)).await;

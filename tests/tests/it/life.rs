@@ -1,5 +1,6 @@
 //! Whatever a runner does, its process ends in one told way, and the host goes on.
 
+use assistant_host::events::Kind;
 use conformance::bed::{Bed, assistant, script};
 use serde_json::{Value, json};
 
@@ -41,7 +42,12 @@ async fn every_runner_ends_in_one_told_way() {
         check("some-junk", "finished", "", "fine all the same"),
         check("exits-at-once", "failed", "launch_failed", "exited with 3 before its run ended; it said: no luck today"),
         check("exits-in-run", "failed", "runner_exited", "exited with 7"),
-        check("deaf", "failed", "launch_failed", "did not answer `initialize` within 2000 ms"),
+        check(
+            "deaf",
+            "failed",
+            "launch_failed",
+            "limit launch_ms: the runner did not answer `initialize` within 2000 ms"
+        ),
         check("garbage", "failed", "protocol_noise", "lines that are no messages; the first: warning: unused variable"),
         check("other-version", "failed", "launch_failed", "speaks version 9"),
         check("refuses", "failed", "launch_failed", "not today"),
@@ -94,7 +100,7 @@ async fn a_missing_runner_is_told() {
 }
 
 /// Cancels a process that plays a transcript, and compares how it ended.
-async fn cancelled(bed: Bed, want: &str) -> Value {
+async fn cancelled(bed: &Bed, want: &str) -> Value {
     let client = bed.open().await;
     let spawned = client.spawn("x", "go").await;
     client.until(&spawned, "running").await;
@@ -111,13 +117,21 @@ async fn cancelled(bed: Bed, want: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_runner_that_ignores_cancel_is_killed() {
-    cancelled(bed("ignores-cancel"), "requested").await;
+    let bed = bed("ignores-cancel");
+    let ended = cancelled(&bed, "requested").await;
+    let client = bed.open().await;
+    let process = ended["process_id"].as_str().and_then(|id| id.parse().ok()).expect("an id");
+    let events = client.host.events(process, 0, 100).await.expect("events");
+    let told = events.iter().filter(|event| event.kind == Kind::Link).map(|event| &event.data);
+    let told: Vec<Value> = told.map(|data| json!([data["limit"], data["ms"]])).collect();
+    assert_eq!(told, [json!(["grace_ms", 300]), json!(["shutdown_ms", 500])]);
+    client.host.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hanging_model_is_cancelled() {
     let bed = Bed::new(RUNNER, &[("x.md", &assistant("x", ""))], &script(&[("x", json!([{ "hang": true }]))]));
-    cancelled(bed, "requested").await;
+    cancelled(&bed, "requested").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -82,7 +82,7 @@ async fn a_runner_that_does_not_answer_a_ping_is_stuck() {
     bed.limits.shutdown_ms = 100;
     bed.limits.ping_ms = 10_000;
     let log = check(bed, hand, 310, "limit ping_ms: the runner did nothing for 300000 ms", "Resume it to go on").await;
-    assert!(log.contains("\"ping_unanswered_ms\":10000"), "{log}");
+    assert!(log.contains(r#"{"limit":"ping_ms","unanswered":"ping","ms":10000}"#), "{log}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

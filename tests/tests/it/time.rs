@@ -1,10 +1,14 @@
 //! Time and turns: what a limit of theirs ends, and what an assistant may still hand in then.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use assistant_host::app::AppTool;
 use assistant_host::awake::ByHand;
 use assistant_host::host::Ending;
+use assistant_host::tools::Hints;
 use conformance::bed::{Bed, Client, SOON, assistant, script};
+use futures::FutureExt;
 use serde_json::{Value, json};
 
 use crate::RUNNER;
@@ -235,5 +239,31 @@ async fn what_waits_for_its_children_at_its_wall_ends_with_what_it_had() {
     assert_eq!((&ended["status"], &ended["reason"]), (&json!("failed"), &json!("timed_out")), "{ended}");
     let mail = client.mail(&spawned).await;
     assert!(mail[0].ends_with("Until then it had:\nmy own part"), "{mail:?}");
+    client.host.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_takes_too_long_is_given_up_and_its_caller_goes_on() {
+    let steps = json!([
+        { "tool_calls": [{ "tool_name": "app__wait", "arguments": {} }] },
+        { "text": "{{app__wait.code}}: {{app__wait.message}}" },
+    ]);
+    let mut bed = Bed::new(RUNNER, &[("x.md", &assistant("x", "app__wait"))], &script(&[("x", steps)]));
+    bed.limits.tool_call_ms = 200;
+    bed.app_tools.push(AppTool {
+        name: "app__wait".to_owned(),
+        title: "Wait".to_owned(),
+        description: "Waits for ever.".to_owned(),
+        input_schema: json!({ "type": "object" }),
+        hints: Hints { read_only: true, destructive: false, idempotent: true, open_world: false },
+        for_clients: false,
+        needs_approval: false,
+        run: Arc::new(|_| std::future::pending().boxed()),
+    });
+    let client = bed.open().await;
+    let spawned = client.spawn("x", "go").await;
+    assert_eq!(client.end(&spawned).await["status"], "finished");
+    let told = "limit_tool_call_ms: limit tool_call_ms: the tool did not answer within 200 ms";
+    assert_eq!(client.mail(&spawned).await, [told]);
     client.host.close().await;
 }
