@@ -264,6 +264,22 @@ impl Wire {
         }
     }
 
+    /// Waits for the answers to requests, in whatever order they come, and gives them in the order of the requests.
+    ///
+    /// # Panics
+    /// Where one is missing, or stdout carries anything but messages.
+    pub fn answers(&mut self, ids: &[u64]) -> Vec<Value> {
+        let mut found = std::collections::BTreeMap::new();
+        while found.len() < ids.len() {
+            let line = self.lines.recv_timeout(SOON).unwrap_or_else(|_| panic!("{} of {ids:?} only", found.len()));
+            let message: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("no message: {line}"));
+            if let Some(id) = message["id"].as_u64().filter(|id| ids.contains(id)) {
+                found.insert(id, message);
+            }
+        }
+        ids.iter().map(|id| found[id].clone()).collect()
+    }
+
     /// Asks and waits for the answer.
     pub fn ask(&mut self, method: &str, params: &Value) -> Option<Value> {
         let id = self.send(method, params)?;

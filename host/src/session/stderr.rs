@@ -16,6 +16,8 @@ use crate::limits::Limits;
 
 /// The longest line that is kept, in bytes; the rest of it is left out.
 const LINE_BYTES_MAX: usize = 8 * 1024;
+/// What a recorded line takes in the store beside its text, bytes: its event, and its place in the index.
+const ROW_BYTES: usize = 160;
 /// How long the end of stderr is waited for when the runner has ended: a grandchild may hold it open.
 const END_WAIT: Duration = Duration::from_millis(200);
 
@@ -114,7 +116,7 @@ async fn keep(
     }
     line.clear();
     *left_out = 0;
-    let bytes = text.len() + 1;
+    let bytes = text.len() + ROW_BYTES;
     let fits = bytes <= *room;
     *room = if fits { *room - bytes } else { 0 };
     if fits {

@@ -77,3 +77,116 @@ async fn nothing_left(client: &Client, state: &Path) {
     };
     tokio::time::timeout(SOON, look).await.unwrap_or_else(|_| panic!("these are left: {:?}", runners_of(state)));
 }
+
+/// An assistant that spawns five more of its kind in each of its turns, and then does nothing.
+fn greedy() -> Bed {
+    let turns: Vec<Value> = std::iter::repeat_n(spawns("greedy", 5), 12).chain([json!({ "hang": true })]).collect();
+    let mut bed =
+        Bed::new(RUNNER, &[("greedy.md", &assistant("greedy", SPAWNING))], &script(&[("greedy", Value::Array(turns))]));
+    bed.limits.model_calls = 100;
+    bed.limits.running_per_session = 6;
+    bed
+}
+
+/// Lets one spawn as it likes until its root is refused by a limit; what there is then is within `most` in all, `living`
+/// at once, 3 deep, 6 running, and the limit is reached exactly. Its cancel leaves nothing.
+async fn held(bed: Bed, limit: &str, most: u32) {
+    let client = bed.open().await;
+    let state = bed.state().canonicalize().expect("the state");
+    let db = rusqlite::Connection::open(state.join("assistant-host.db")).expect("the store");
+    let count = |what: &str| {
+        let sql = format!("SELECT {what} FROM assistant_processes p");
+        db.query_row(&sql, [], |row| row.get::<_, u32>(0)).expect("a count")
+    };
+    let refused = || {
+        let sql = "SELECT count(*) FROM tool_calls WHERE result LIKE ?1";
+        db.query_row(sql, [format!("%{limit}%")], |row| row.get::<_, u32>(0)).expect("a count") > 0
+    };
+    let root = client.spawn("greedy", "go").await;
+    let begun = std::time::Instant::now();
+    let slots = "count(*) FILTER (WHERE status IN ('starting', 'running') AND NOT EXISTS (SELECT 1 FROM
+                 assistant_processes c WHERE c.parent_process_id = p.process_id AND c.finished_at IS NULL))";
+    while !refused() {
+        assert!(begun.elapsed() < SOON, "{limit} is never told");
+        assert!(count(slots) <= 6, "more run than may");
+        assert!(count("count(*)") <= most, "more than {most}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!((count("count(*)"), count("count(*) FILTER (WHERE finished_at IS NULL)")), (most, most), "{limit}");
+    assert!(count("max(depth)") <= 3);
+    client.call("cancel_assistant", json!({ "process_id": root["process_id"] })).await;
+    nothing_left(&client, &state).await;
+    assert_eq!(count("count(*) FILTER (WHERE status = 'cancelled')"), most, "{limit}: nothing is spawned any more");
+    let next = client.spawn("greedy", "go").await;
+    assert_eq!(next["capacity"]["running"], 1, "no slot is held: {next}");
+    client.host.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_always_spawns_five_more_is_held_by_its_tree() {
+    let mut bed = greedy();
+    bed.limits.spawns_per_tree = 40;
+    held(bed, "limit_spawns_per_tree", 40).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_always_spawns_five_more_is_held_by_the_living() {
+    let mut bed = greedy();
+    bed.limits.living_per_session = 23;
+    held(bed, "limit_living_per_session", 23).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_always_spawns_five_more_is_held_in_depth() {
+    let mut bed = greedy();
+    bed.limits.depth = 1;
+    held(bed, "limit_depth", 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn parents_that_wait_in_the_only_slot_always_finish() {
+    let tools = "spawn_assistant, wait_assistant, reply_assistant, ask_parent";
+    let call = |tool: &str, arguments: Value| json!({ "tool_name": tool, "arguments": arguments });
+    let spawn = |assistant: &str, run_mode: &str| {
+        call("spawn_assistant", json!({ "assistant_id": assistant, "query": "go", "run_mode": run_mode }))
+    };
+    let wait = call("wait_assistant", json!({ "mode": "all", "wait_ms": 50_000 }));
+    let reply = call("reply_assistant", json!({ "process_id": "{{spawn_assistant.process_id}}", "answer": "seven" }));
+    // Waits in a sync spawn, then for several, and answers nobody: its children ask nothing.
+    let top = json!([
+        { "tool_calls": [spawn("middle", "sync")] },
+        { "tool_calls": [spawn("middle", "async"), spawn("middle", "async")] },
+        { "tool_calls": [wait] },
+        { "text": "all are done" },
+    ]);
+    // Its child asks while it waits.
+    let middle = json!([
+        { "tool_calls": [spawn("leaf", "sync")] },
+        { "tool_calls": [reply] },
+        { "tool_calls": [wait] },
+        { "text": "{{wait_assistant.events.last.content}}" },
+    ]);
+    let leaf = json!([
+        { "tool_calls": [call("ask_parent", json!({ "question": "how many?" }))] },
+        { "text": "{{ask_parent.answer}} it is" },
+    ]);
+    let files = ["top", "middle", "leaf"].map(|name| (format!("{name}.md"), assistant(name, tools)));
+    let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    let mut bed = Bed::new(RUNNER, &files, &script(&[("top", top), ("middle", middle), ("leaf", leaf)]));
+    bed.limits.running_per_host = 1;
+    bed.limits.running_per_session = 1;
+    let client = bed.open().await;
+    // Several trees at once, for one slot.
+    let mut tops = Vec::new();
+    for _ in 0..3 {
+        tops.push(client.spawn("top", "go").await);
+    }
+    for top in &tops {
+        let ended = client.end(top).await;
+        assert_eq!(ended["status"], "finished", "{ended}");
+        assert_eq!(client.mail(top).await, ["all are done"]);
+    }
+    let listed = client.call("list_process", json!({ "status": "finished", "page_size": 1 })).await;
+    assert_eq!(listed["total_items"], 3 * (1 + 3 + 3), "each of them");
+    client.host.close().await;
+}

@@ -15,6 +15,8 @@ mod doors;
 mod embedding;
 #[cfg(target_os = "linux")]
 mod endings;
+#[cfg(target_os = "linux")]
+mod faults;
 mod following;
 mod handing;
 #[cfg(target_os = "linux")]

@@ -166,7 +166,9 @@ async fn signals_end_it_with_all_children_gone() {
         .await;
         let pid = raw.child.id().expect("a pid").to_string();
         std::process::Command::new("kill").args([signal, &pid]).status().expect("kill");
+        let state = bed.state().canonicalize().expect("the state");
         assert_eq!(raw.ends().await, 0, "{signal}");
+        assert_eq!(crate::crash::runners_of(&state), Vec::<u32>::new(), "{signal}: nothing is left");
         let host = bed.try_open().await.expect("the state is free");
         host.close().await;
         let db = rusqlite::Connection::open(bed.state().join("assistant-host.db")).expect("the store");
