@@ -257,3 +257,14 @@ fn doctor_tells_of_the_host_that_runs() {
         assert_eq!(report[place]["there"], true, "{place}: {out}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn doctor_tells_where_too_few_files_may_be_open() {
+    for (running, told) in [(4_000_000_000_u32, true), (1, false)] {
+        let dir = folder(&format!("[limits]\nrunning_per_host = {running}\n"));
+        let (_, out, _) = run(dir.path(), &["doctor", "--json", "--no-calls"], &[]).await;
+        let report: Value = serde_json::from_str(&out).expect("JSON");
+        let about_files = |one: &Value| one["message"].as_str().is_some_and(|text| text.contains("open files"));
+        assert_eq!(report["problems"].as_array().is_some_and(|all| all.iter().any(about_files)), told, "{out}");
+    }
+}
