@@ -7,15 +7,15 @@
 //! | `wake_any` | `process_table/end.rs`, `resume_unsettled`: any queued message |
 //! | `cascade` | `process_table/end.rs`, `end`: the loop over living children |
 //! | `ask_moves` | `process_table/end.rs`, `pass_on`: the pending questions |
-//! | `live_caller` | `process_table/session.rs`, `may_act`, asked in the job of every tool |
+//! | `live_caller` | `process_table/session.rs`, `may_act`, asked in the job of every tool; `tools/wait.rs`, `still_acts` |
 //! | `settle_one` | `process_table/end.rs`, `settle`: look and end are one job |
 //! | `result_in_tx` | `Recorder::finish` in the jobs of `tools/{spawn,follow,messages,questions}.rs` |
-//! | `reinsert` | `session/turn.rs`, `Conversation::{unseen, given}` |
+//! | `reinsert` | `session/turn.rs`, `Conversation`: `unseen` and `given` |
 //! | `recv_waits` | `tools/wait.rs`, `until`: `Waiting::begin` for every tool that waits |
-//! | `recv_oldest` | `message_box/receive.rs`, `queued_here` |
-//! | `take_along` | `message_box.rs`, `take_from`; `tools/follow.rs`, `deliver` |
-//! | `inserted_read` | `message_box.rs`, `hand_over`: `read_at` where a process gets it |
-//! | `fresh` | `message_box/questions.rs`, `unseen` |
+//! | `recv_oldest` | `message_box/receive.rs`, `found_for`: the oldest, and what its sender wrote before |
+//! | `take_along` | `message_box/handing.rs`, `take_from` and `taken_whole` |
+//! | `inserted_read` | `message_box/handing.rs`, `hand_over`: `read_at` where a process gets it |
+//! | `fresh` | `message_box/waits.rs`, `unseen` |
 //! | `wait_done` | `tools/follow.rs`, `take`: `over` where none of them lives |
 //! | `key_principal` | `process_table/keys.rs`, `owner` |
 //! | `must_take` | `process_table/end.rs`, `settle`: `took` |
@@ -25,7 +25,7 @@
 //! | `answer_moves` | `process_table/spawn.rs`, `move_mail` |
 //! | `mark_wins` | `process_table/end.rs`, `first_cause` |
 //! | `no_barging` | `process_table/spawn.rs`, `spawn`: nobody of the session is queued |
-//! | `answer_apart` | `message_box.rs`, `queued`: no answers |
+//! | `answer_apart` | `message_box/handing.rs`, `queued`: no answers |
 //! | `spare_detached` | `process_table/end.rs`, `mark`: `spare_detached` |
 
 use assistant_host::host::{Ending, Host};

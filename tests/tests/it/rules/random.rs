@@ -113,7 +113,9 @@ async fn play(seed: u64) {
     })
     .await;
     let (mut dice, mut open) = (Dice(seed), Vec::new());
-    let killed_at = dice.roll(STEPS);
+    // Half of the plays are looked at between all jobs, in the others one moment is gone on with.
+    let photos = (seed % 2 == 1).then(|| stage.gate.photograph(&stage.bed.state()));
+    let killed_at = if photos.is_some() { STEPS } else { dice.roll(STEPS) };
     let mut killed = None;
     for number in 0..STEPS {
         if number == killed_at {
@@ -154,6 +156,9 @@ async fn play(seed: u64) {
     }
     let quiet = oracle::check_quiet(&stage.bed.state().join(store::FILE));
     assert_eq!(quiet, Vec::<String>::new());
+    if let Some(photos) = photos {
+        assert_eq!(photos.wrong(), Vec::<String>::new(), "as a kill would have found it");
+    }
     if let Some(killed) = killed {
         let db = killed.path().join(store::FILE);
         assert_eq!(oracle::check(&db), Vec::<String>::new(), "as a kill found it");
@@ -170,7 +175,7 @@ async fn play(seed: u64) {
 async fn nothing_goes_wrong_in_random_plays() {
     let fresh = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a time").as_micros();
     let fresh = u64::try_from(fresh).expect("a seed");
-    for seed in [1, 2, 3, fresh] {
+    for seed in [1, 2, fresh] {
         let played = tokio::spawn(play(seed)).await;
         assert!(played.is_ok(), "the play of seed {seed}: {:?}", played.err());
     }
