@@ -3,7 +3,7 @@
 #
 # For each patch beside this file the sources are copied to a temporary folder, the patch is applied there, and `chaos`
 # is built and played. What is not caught within ROUNDS (50) fails. MUTANTS_TARGET_DIR is where the builds go; kept, it
-# makes the next run faster.
+# makes the next run faster. It must not be the one of the sources: cargo would take the mutant for the host.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 rounds=${1:-50}
