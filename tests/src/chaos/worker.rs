@@ -14,10 +14,11 @@ use super::round::Shared;
 use super::script::spawnable;
 use super::tables;
 
-/// The wait that is long enough for a lost wake-up to show, milliseconds.
-const LONG_WAIT_MS: u64 = 4_000;
+/// The wait that is long enough for a lost wake-up to show, milliseconds: disks of loaded machines stand still for some
+/// seconds, and no wait is told of what is not committed.
+const LONG_WAIT_MS: u64 = 12_000;
 /// News that are older than this when a wait ends by its time limit were not told when they came, milliseconds.
-const LATE_MS: i64 = 2_500;
+const LATE_MS: i64 = 8_000;
 /// Processes that a choice mostly is of.
 const NEWEST: usize = 4;
 /// Calls that one who reads no more sends, at most: they fit into a pipe.
