@@ -196,3 +196,12 @@ CREATE INDEX messages_for_session ON assistant_messages (session_id, seq)
   WHERE to_process_id IS NULL AND delivered_at IS NULL;
 CREATE INDEX sessions_principal ON sessions (principal);
 CREATE INDEX questions_due ON questions (answer_by_at) WHERE state = 'PENDING';
+
+-- Retention removes rows, and each removed row is looked for where it may be referred to.
+CREATE INDEX processes_snapshot ON assistant_processes (snapshot);
+CREATE INDEX messages_session ON assistant_messages (session_id);
+CREATE INDEX messages_from ON assistant_messages (from_process_id) WHERE from_process_id IS NOT NULL;
+CREATE INDEX messages_to ON assistant_messages (to_process_id) WHERE to_process_id IS NOT NULL;
+CREATE INDEX questions_to ON questions (to_process_id) WHERE to_process_id IS NOT NULL;
+CREATE INDEX questions_answer ON questions (answer_message_id) WHERE answer_message_id IS NOT NULL;
+CREATE INDEX conversations_message ON conversations (message_id) WHERE message_id IS NOT NULL;

@@ -187,8 +187,9 @@ impl Changes {
                 newest = Some(revision);
                 // The row is the one that there is now, so once is enough.
                 if last.get(&process) == Some(&revision) {
-                    let row = Box::new(process_table::get(db, process)?);
-                    changes.push(Change::Process { revision, process: row });
+                    // None where retention has removed it since.
+                    let row = process_table::find(db, process)?.map(Box::new);
+                    changes.extend(row.map(|process| Change::Process { revision, process }));
                 }
                 changes.push(Change::Event { revision, process, event });
             }

@@ -35,6 +35,7 @@ mod start;
 mod steer;
 mod system;
 mod talk;
+mod vacuum;
 mod wait;
 
 /// What a command ends with when it fails.
@@ -112,6 +113,8 @@ enum Command {
     Tools(catalog::ToolsArgs),
     /// Tell what is used here, whether it works, and what to do where it does not
     Doctor(doctor::DoctorArgs),
+    /// Remove what was kept for long enough, and give its space back
+    Vacuum(vacuum::VacuumArgs),
     /// Make an MCP client start this program: print the entry for it, or write it into its file
     Setup(setup::SetupArgs),
     /// Write what a shell needs to complete these commands
@@ -234,6 +237,7 @@ async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Command::Search(args) => catalog::search(&places, &args),
         Command::Tools(args) => catalog::tools(&places, &args),
         Command::Doctor(args) => doctor::doctor(&places, &args).await,
+        Command::Vacuum(args) => vacuum::vacuum(&places, &args).await,
         Command::Setup(args) => setup::setup(&places, &args),
         Command::Completions(args) => completions::completions(&args),
         Command::Demo => demo::demo().await,
@@ -264,6 +268,15 @@ fn now_ms() -> i64 {
 /// How long ago a time is, for people.
 fn ago(at: i64) -> String {
     crate::text::duration(now_ms() - at)
+}
+
+/// A size in bytes, for people.
+fn size(bytes: u64) -> String {
+    const MIB: u64 = 1024 * 1024;
+    match bytes {
+        ..MIB => format!("{} KiB", bytes.div_ceil(1024)),
+        MIB.. => format!("{}.{} MiB", bytes / MIB, bytes % MIB * 10 / MIB),
+    }
 }
 
 /// Data that could not be written: the command has failed, whatever it did.

@@ -131,14 +131,19 @@ impl Door {
             Err(error) => return tracing::error!(%error, "a client was not greeted"),
         };
         let (verdict, counted) = self.greet(&hello, living);
+        let vacuumed;
         let reply = match &verdict {
             Verdict::Serve(reply) | Verdict::Answer(reply) | Verdict::End(reply) => reply,
+            Verdict::Vacuum => {
+                vacuumed = self.vacuum().await;
+                &vacuumed
+            }
         };
         if let Err(error) = write_reply(&mut connection, reply).await {
             return tracing::debug!(%error, "a client went before it was greeted");
         }
         match verdict {
-            Verdict::Answer(_) => {}
+            Verdict::Answer(_) | Verdict::Vacuum => {}
             Verdict::End(_) => {
                 if self.until_the_end.try_send(connection.into_inner()).is_err() {
                     tracing::debug!("a client will not see the host end");
@@ -157,6 +162,16 @@ impl Door {
             }
         }
         drop(counted);
+    }
+
+    async fn vacuum(&self) -> Reply {
+        match self.host.vacuum().await {
+            Ok(done) => {
+                tracing::info!(?done, "the database was made small");
+                Reply::Vacuumed(done)
+            }
+            Err(error) => Reply::Refused { message: error.to_string() },
+        }
     }
 
     /// A client that starts expects to find what is in the folders now.

@@ -170,12 +170,14 @@ pub fn news(db: &Connection, of: &[ProcessId], after: i64, limit: u32) -> Result
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// The place of the newest event in the log of the host; 0 where there is none.
+/// The place of the newest event in the log of the host, also where it was removed since; 0 where there was none.
 ///
 /// # Errors
 /// The store's.
 pub fn newest(db: &Connection) -> Result<i64, StoreError> {
-    Ok(db.prepare_cached("SELECT coalesce(max(seq), 0) FROM events")?.query_row([], |row| row.get(0))?)
+    Ok(db
+        .prepare_cached("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'events'")?
+        .query_row([], |row| row.get(0))?)
 }
 
 /// Up to `limit` events of all processes after `after`, oldest first.

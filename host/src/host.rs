@@ -30,6 +30,7 @@ mod expiry;
 mod lock;
 mod options;
 mod reload;
+mod retention;
 mod sessions;
 mod slept;
 
@@ -37,6 +38,7 @@ pub use assistants::NotStored;
 #[cfg(feature = "socket")]
 pub(crate) use lock::make_private;
 pub use options::Options;
+pub use retention::{Cleaned, Removed, vacuum};
 pub use sessions::Ending;
 
 /// Runners that are being launched at once; more make no launch faster.
@@ -134,6 +136,7 @@ impl Host {
         let leaving = host.clone();
         host.0.supervisor.spawn(async move { sessions::end_the_left(leaving).await });
         host.0.supervisor.spawn(slept::watch(host.clone()));
+        host.0.supervisor.spawn(retention::run(host.clone()));
         let expiring = host.clone();
         host.0.supervisor.spawn(async move { expiry::run(expiring).await });
         let hooked = host.clone();

@@ -21,7 +21,7 @@ macro_rules! limits {
             pub fn zero(&self) -> Option<&'static str> {
                 let may_be = [
                     "grace_ms", "grace_turn_ms", "shutdown_ms", "retry_for_ms", "client_wait_ms", "stderr_bytes",
-                    "stderr_recorded_bytes", "host_idle_ms",
+                    "stderr_recorded_bytes", "host_idle_ms", "retention_days", "retention_bytes",
                     "session_grace_ms",
                 ];
                 let all = [$((stringify!($name), u64::from(self.$name)),)*];
@@ -109,4 +109,8 @@ limits! {
     host_idle_ms: u64 = 10 * 60 * 1_000;
     /// The longest wait of a call of an MCP client.
     client_wait_ms: u64 = 25 * 1_000;
+    /// How long a tree of processes is kept after its end, days; 0 is for ever.
+    retention_days: u32 = 30;
+    /// The size of the database from which on the oldest ended trees are removed earlier; 0 is any.
+    retention_bytes: u64 = 2 * 1024 * 1024 * 1024;
 }

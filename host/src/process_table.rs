@@ -15,6 +15,7 @@ pub mod budget;
 mod end;
 mod keys;
 mod progress;
+pub(crate) mod retention;
 mod session;
 mod slots;
 mod spawn;

@@ -54,6 +54,13 @@ pub fn schema() -> String {
     open::MIGRATIONS.join("\n")
 }
 
+/// What the database of a state directory takes, with the log of its changes, bytes; none where there is none.
+#[cfg(feature = "cli")]
+pub(crate) fn size(dir: &Path) -> Option<u64> {
+    let file = dir.join(FILE);
+    file.is_file().then(|| vacuum::bytes(&file))
+}
+
 /// The open store of a host.
 pub struct Store {
     path: PathBuf,

@@ -38,6 +38,8 @@ struct Report {
     project: Option<PathBuf>,
     state: Found,
     database: Found,
+    /// With the log of its changes.
+    database_bytes: Option<u64>,
     log: Found,
     socket: Found,
     host: Host,
@@ -145,6 +147,7 @@ async fn look(places: &Places, calls: bool) -> Result<Report, Failure> {
         configuration: Found::at(place.config.clone()),
         project: place.project.clone(),
         database: Found::at(place.state.join(crate::store::FILE)),
+        database_bytes: crate::store::size(&place.state),
         log: Found::at(place.log()),
         socket: Found::at(Address::find(&place.state).path().to_owned()),
         state: Found::at(place.state.clone()),

@@ -44,8 +44,22 @@ fn stop_on_signal() -> CancellationToken {
     stop
 }
 
+/// A file that grows past a limit of the system (`ulimit -f`) fails to be written, and the program lives on. Children get
+/// the system's own way back.
+pub(super) fn outlive_file_size_limits() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        // Once heard, the signal does nothing else any more, whether anybody listens or not.
+        if let Err(error) = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw())) {
+            tracing::warn!(%error, "a limit on the size of files ends this program when it is reached");
+        }
+    }
+}
+
 pub(super) async fn serve(places: &Places, args: &ServeArgs) -> Result<u8, Failure> {
     let stop = stop_on_signal();
+    outlive_file_size_limits();
     let opened = open(places).await;
     if args.background {
         let word = match &opened {
@@ -122,6 +136,7 @@ fn give_word(word: &Word) {
 /// `mcp --embedded`: the host inside, one client on stdin and stdout.
 pub(super) async fn embedded(places: &Places) -> Result<u8, Failure> {
     let stop = stop_on_signal();
+    outlive_file_size_limits();
     let options = Setting::read(places)?.options().await?;
     let host = Host::open(options).await.map_err(|error| refused(&error))?;
     let served = tokio::select! {

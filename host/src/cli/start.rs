@@ -58,7 +58,9 @@ pub(super) fn sorted<T>(reply: Reply, connection: T) -> Result<Tried<T>, Failure
         }
         Reply::Ending { .. } => Ok(Tried::Gone),
         Reply::Refused { message } => Err(Failure::new(USAGE, message)),
-        Reply::Status(_) => Err(Failure::new(FAILED, "the host answered something else than was asked")),
+        Reply::Status(_) | Reply::Vacuumed(_) => {
+            Err(Failure::new(FAILED, "the host answered something else than was asked"))
+        }
     }
 }
 
@@ -100,11 +102,16 @@ pub(super) fn reach<T>(place: &Place, mut attempt: impl FnMut() -> Result<Tried<
 
 /// Says hello to the host of a place, and hears its answer.
 pub(super) fn ask(place: &Place, hello: &Hello) -> std::io::Result<(Stream, Reply)> {
+    ask_within(place, hello, REPLY_WITHIN)
+}
+
+/// The same where the host works before it answers.
+pub(super) fn ask_within(place: &Place, hello: &Hello, within: Duration) -> std::io::Result<(Stream, Reply)> {
     let other = std::io::Error::other;
     let stream = ConnectOptions::new().name(Address::find(&place.state).name()?).connect_sync()?;
     (&stream).write_all(&hello::line(hello).map_err(other)?)?;
     let mut line = Vec::new();
-    stream.set_recv_timeout(Some(REPLY_WITHIN))?;
+    stream.set_recv_timeout(Some(within))?;
     // Nothing comes behind the line before the client has spoken again, so that none of it stays in the buffer.
     BufReader::new(&stream).take(hello::LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
     stream.set_recv_timeout(None)?;

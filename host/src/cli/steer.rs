@@ -110,6 +110,8 @@ pub(super) fn stop(places: &Places, args: &StopArgs) -> Result<u8, Failure> {
             Ok(0)
         }
         Reply::Refused { message } => Err(Failure::new(FAILED, message)),
-        Reply::Welcome { .. } | Reply::Status(_) => Err(Failure::new(FAILED, "the host did not understand")),
+        Reply::Welcome { .. } | Reply::Status(_) | Reply::Vacuumed(_) => {
+            Err(Failure::new(FAILED, "the host did not understand"))
+        }
     }
 }

@@ -13,6 +13,8 @@ pub(super) enum Verdict {
     Serve(Reply),
     /// That is all.
     Answer(Reply),
+    /// The database is made small, then that is told.
+    Vacuum,
     /// The host ends.
     End(Reply),
 }
@@ -31,6 +33,7 @@ pub(super) fn greet(identity: &Identity, hello: &Hello, others: usize, living: u
             living,
             uses: identity.uses.clone(),
         })),
+        Want::Vacuum => Verdict::Vacuum,
         Want::Stop { force } if !force && living > 0 => {
             refused(format!("{living} assistants are at work; `assistant-host stop --force` cancels them"))
         }
@@ -183,6 +186,7 @@ mod tests {
     fn every_build_may_ask_and_end_it() {
         let other = |want| Hello { build: "c".into(), ..hello(want) };
         check(&other(Want::Status), 2, 3, "Answer(Status", "clients: 2, living: 3");
+        check(&other(Want::Vacuum), 2, 3, "Vacuum", "");
         check(&other(Want::Stop { force: false }), 2, 3, "Answer(Refused", "3 assistants are at work");
         check(&other(Want::Stop { force: false }), 2, 0, "End(Ending", "");
         check(&other(Want::Stop { force: true }), 2, 3, "End(Ending", "");

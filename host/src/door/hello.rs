@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::host::Cleaned;
+
 /// The longest first line, bytes.
 pub const LINE_BYTES_MAX: u64 = 64 * 1024;
 /// Names of variables that a client tells.
@@ -19,6 +21,8 @@ pub enum Want {
     Mcp,
     /// To know how the host is.
     Status,
+    /// The database made as small as it can be.
+    Vacuum,
     /// The end of the host; by force where assistants are at work.
     Stop {
         /// End the assistants that are at work.
@@ -108,6 +112,8 @@ pub enum Reply {
     },
     /// How the host is.
     Status(Status),
+    /// What was removed, and the space that this gave back.
+    Vacuumed(Cleaned),
 }
 
 /// How a host is.

@@ -29,7 +29,8 @@ pub(super) fn vacuum(db: &Connection, path: &Path, copying: &Mutex<()>) -> Resul
     Ok(Vacuumed { bytes_before, bytes_after: bytes(path) })
 }
 
-fn bytes(path: &Path) -> u64 {
+/// The bytes of a database and of the log of its changes.
+pub(super) fn bytes(path: &Path) -> u64 {
     let of = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
     of(path) + of(&wal_of(path))
 }

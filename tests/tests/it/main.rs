@@ -39,6 +39,8 @@ mod sessions;
 mod spawn;
 mod stall;
 #[cfg(target_os = "linux")]
+mod store;
+#[cfg(target_os = "linux")]
 mod talking;
 mod tidy;
 mod time;

@@ -14,7 +14,8 @@ pub(super) fn tell(report: &Report) {
     row("configuration", &place(&report.configuration, "not there: everything is as by default"));
     row("project", &report.project.as_ref().map_or("none".to_owned(), |project| project.display().to_string()));
     row("state", &place(&report.state, "not there yet"));
-    row("database", &place(&report.database, "not there yet"));
+    let size = report.database_bytes.map_or(String::new(), |bytes| format!(" ({})", crate::cli::size(bytes)));
+    row("database", &format!("{}{size}", place(&report.database, "not there yet")));
     row("log", &place(&report.log, "not there yet"));
     row("socket", &place(&report.socket, "not there: no host runs"));
     row("host", &host(report));
