@@ -18,6 +18,8 @@ use crate::launcher::started;
 
 /// How often it is looked whether those that were killed have left others.
 const ROUNDS_MAX: usize = 16;
+/// How often the list of children is read for two that are the same.
+const READS_MAX: usize = 8;
 /// How long the killed of one round are waited for.
 const GONE_WITHIN: Duration = Duration::from_secs(2);
 /// Of the environment of a process that is read, bytes.
@@ -121,24 +123,36 @@ fn pid(number: u32) -> Option<Pid> {
     Pid::from_raw(i32::try_from(number).ok()?)
 }
 
-/// The children of all threads of this program.
+/// The children of this program. A list that is read while one of it is reaped may lack others: it is taken where it
+/// comes twice the same; else all processes are looked at, as where the kernel has no such lists.
 fn children() -> Vec<u32> {
+    let mut last = None;
+    for _ in 0..READS_MAX {
+        let listed = listed();
+        if listed.is_none() {
+            break;
+        }
+        if listed == last {
+            return listed.unwrap_or_default();
+        }
+        last = listed;
+    }
+    let me = getpid().as_raw_pid();
+    everyone().into_iter().filter(|pid| Stat::read(*pid).is_some_and(|stat| stat.parent == me)).collect()
+}
+
+/// The children of all threads, as the kernel lists them; none where it does not.
+fn listed() -> Option<Vec<u32>> {
     let mut found = Vec::new();
-    for thread in read_dir("/proc/self/task").into_iter().flatten().flatten() {
+    for thread in read_dir("/proc/self/task").ok()?.flatten() {
         match read_to_string(thread.path().join("children")) {
             Ok(list) => found.extend(list.split_ascii_whitespace().filter_map(|pid| pid.parse::<u32>().ok())),
-            // A thread that has ended has none; a kernel may have no such list at all.
+            // A thread that has ended has none.
             Err(_) if Path::new("/proc/thread-self/children").exists() => {}
-            Err(_) => {
-                let me = getpid().as_raw_pid();
-                return everyone()
-                    .into_iter()
-                    .filter(|pid| Stat::read(*pid).is_some_and(|stat| stat.parent == me))
-                    .collect();
-            }
+            Err(_) => return None,
         }
     }
-    found
+    Some(found)
 }
 
 /// All processes.
