@@ -205,8 +205,11 @@ impl Writer {
         {
             tracing::error!(%error, "the store did not roll back");
         }
-        if let Err(error) = &outcome {
-            tracing::error!(%error, jobs = done.len(), "a batch of changes was lost; its callers are told");
+        match &outcome {
+            Ok(()) => tracing::trace!(committed = done.len()),
+            Err(error) => {
+                tracing::error!(%error, jobs = done.len(), "a batch of changes was lost; its callers are told");
+            }
         }
         for one in done {
             self.tell(one, &outcome);

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use conformance::bed::{Bed, assistant, script};
 use conformance::doors::{Doors, RawClient, Wire, signal, socket, until};
-use conformance::timing::{p50, tell, timed};
+use conformance::timing::{p50, pss_kib, tell, timed};
 use rmcp::model::CallToolRequestParams;
 use serde_json::{Value, json};
 
@@ -69,12 +69,6 @@ fn over_socket(doors: &Doors) -> Wire {
     let mut wire = Wire::new(stream.try_clone().expect("a stream"), stream);
     assert!(wire.shake(), "served");
     wire
-}
-
-fn pss_kib(pid: u32) -> u64 {
-    let rollup = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
-    let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:"));
-    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
 /// A client started, and its handshake answered, milliseconds; it is ended afterwards.
