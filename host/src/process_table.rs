@@ -12,6 +12,7 @@ use crate::names::named;
 use crate::store::{StoreError, Tx};
 
 pub mod budget;
+mod columns;
 mod end;
 mod keys;
 mod progress;
@@ -21,6 +22,8 @@ mod slots;
 mod spawn;
 mod trees;
 
+use columns::unreadable;
+pub(crate) use columns::{id, optional_id};
 pub use end::{
     End, Settled, Took, UNTIL_THEN, cancel, cancel_marked, end, end_the_living, final_words, keep, recover,
     resume_unsettled, settle,
@@ -31,7 +34,7 @@ pub use session::{
     NotOpened, SessionRow, end_left_session, end_session, leave_session, may_act, open_session, open_session_as,
     open_sessions, session, session_above,
 };
-pub use slots::{Capacity, capacity, living, start_ready};
+pub use slots::{Capacity, capacity, living, start_ready, to_start};
 pub use spawn::{NewProcess, Refused, Spawned, resumption_of, spawn};
 pub(crate) use trees::GO_ON;
 pub use trees::{Listed, Whose, living_of, newest, task, tree, trees};
@@ -198,73 +201,56 @@ const COLUMNS: &str = "process_id, assistant_id, snapshot, parent_process_id, pa
     working_dir, tools, unavailable_tools, model, turns, tool_calls, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, \
     reasoning_tokens, usage_unknown, result, created_at, started_at, finished_at, exit_code";
 
+/// The place of a column among [`COLUMNS`].
+macro_rules! at {
+    ($name:literal) => {
+        const { columns::place(COLUMNS, $name) }
+    };
+}
+
+/// A row that begins with [`COLUMNS`].
 fn from_row(row: &Row<'_>) -> rusqlite::Result<Process> {
-    let tools: String = row.get("tools")?;
+    let tools: String = row.get(at!("tools"))?;
     Ok(Process {
-        id: id(row, "process_id")?,
-        assistant_id: row.get("assistant_id")?,
-        snapshot: row.get("snapshot")?,
-        parent: optional_id(row, "parent_process_id")?,
-        parent_assistant_id: row.get("parent_assistant_id")?,
-        root: id(row, "root_process_id")?,
-        session: id(row, "session_id")?,
-        thread: id(row, "thread_id")?,
-        depth: row.get("depth")?,
-        detached: row.get("detached")?,
-        resumed_from: optional_id(row, "resumed_from")?,
-        label: row.get("label")?,
-        status: row.get("status")?,
-        reason: row.get("reason")?,
-        cause: row.get("cause")?,
-        error: row.get("error")?,
-        marked: row.get::<_, Option<i64>>("cancel_requested_at")?.is_some(),
-        query: row.get("query")?,
-        context: row.get("context")?,
-        working_dir: row.get("working_dir")?,
-        tools: serde_json::from_str(&tools).map_err(|error| unreadable(row, "tools", error))?,
-        unavailable_tools: row.get("unavailable_tools")?,
-        model: row.get("model")?,
-        turns: row.get("turns")?,
-        tool_calls: row.get("tool_calls")?,
+        id: id(row, at!("process_id"))?,
+        assistant_id: row.get(at!("assistant_id"))?,
+        snapshot: row.get(at!("snapshot"))?,
+        parent: optional_id(row, at!("parent_process_id"))?,
+        parent_assistant_id: row.get(at!("parent_assistant_id"))?,
+        root: id(row, at!("root_process_id"))?,
+        session: id(row, at!("session_id"))?,
+        thread: id(row, at!("thread_id"))?,
+        depth: row.get(at!("depth"))?,
+        detached: row.get(at!("detached"))?,
+        resumed_from: optional_id(row, at!("resumed_from"))?,
+        label: row.get(at!("label"))?,
+        status: row.get(at!("status"))?,
+        reason: row.get(at!("reason"))?,
+        cause: row.get(at!("cause"))?,
+        error: row.get(at!("error"))?,
+        marked: row.get::<_, Option<i64>>(at!("cancel_requested_at"))?.is_some(),
+        query: row.get(at!("query"))?,
+        context: row.get(at!("context"))?,
+        working_dir: row.get(at!("working_dir"))?,
+        tools: serde_json::from_str(&tools).map_err(|error| unreadable(at!("tools"), error))?,
+        unavailable_tools: row.get(at!("unavailable_tools"))?,
+        model: row.get(at!("model"))?,
+        turns: row.get(at!("turns"))?,
+        tool_calls: row.get(at!("tool_calls"))?,
         usage: Usage {
-            input_tokens: row.get("input_tokens")?,
-            output_tokens: row.get("output_tokens")?,
-            cache_read_tokens: row.get("cache_read_tokens")?,
-            cache_write_tokens: row.get("cache_write_tokens")?,
-            reasoning_tokens: row.get("reasoning_tokens")?,
+            input_tokens: row.get(at!("input_tokens"))?,
+            output_tokens: row.get(at!("output_tokens"))?,
+            cache_read_tokens: row.get(at!("cache_read_tokens"))?,
+            cache_write_tokens: row.get(at!("cache_write_tokens"))?,
+            reasoning_tokens: row.get(at!("reasoning_tokens"))?,
         },
-        usage_unknown: row.get("usage_unknown")?,
-        result: row.get("result")?,
-        created_at: row.get("created_at")?,
-        started_at: row.get("started_at")?,
-        finished_at: row.get("finished_at")?,
-        exit_code: row.get("exit_code")?,
+        usage_unknown: row.get(at!("usage_unknown"))?,
+        result: row.get(at!("result"))?,
+        created_at: row.get(at!("created_at"))?,
+        started_at: row.get(at!("started_at"))?,
+        finished_at: row.get(at!("finished_at"))?,
+        exit_code: row.get(at!("exit_code"))?,
     })
-}
-
-fn unreadable(row: &Row<'_>, column: &str, error: impl std::error::Error + Send + Sync + 'static) -> rusqlite::Error {
-    let index = row.as_ref().column_index(column).unwrap_or(0);
-    rusqlite::Error::FromSqlConversionFailure(index, rusqlite::types::Type::Text, Box::new(error))
-}
-
-/// An id in a column of text.
-pub(crate) fn id<T>(row: &Row<'_>, column: &str) -> rusqlite::Result<T>
-where
-    T: std::str::FromStr,
-    T::Err: std::error::Error + Send + Sync + 'static,
-{
-    let text: String = row.get(column)?;
-    text.parse().map_err(|error| unreadable(row, column, error))
-}
-
-/// An id in a column of text that may be null.
-pub(crate) fn optional_id<T>(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<T>>
-where
-    T: std::str::FromStr,
-    T::Err: std::error::Error + Send + Sync + 'static,
-{
-    let text: Option<String> = row.get(column)?;
-    text.map(|text| text.parse().map_err(|error| unreadable(row, column, error))).transpose()
 }
 
 /// The rows that fit a condition on one id, oldest first.
@@ -357,7 +343,10 @@ fn advance(tx: &mut Tx<'_>, process: &Process, next: Status) -> Result<(), Store
         .execute(named_params! { ":status": next, ":now": tx.now, ":process": process.id.to_string() })?;
     crate::events::record(tx, process.id, crate::events::Kind::Status, &serde_json::json!({ "status": next }))?;
     tx.wake(process.id);
-    tx.wake(crate::store::SUPERVISOR);
+    if next != Status::Running {
+        // One that runs has its slot and its runner already.
+        tx.wake(crate::store::SUPERVISOR);
+    }
     Ok(())
 }
 

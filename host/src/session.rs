@@ -30,6 +30,7 @@ mod link;
 mod stall;
 mod stderr;
 mod stored;
+mod tool_call;
 mod turn;
 mod watch;
 mod went;

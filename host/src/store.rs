@@ -137,7 +137,8 @@ impl Store {
         answered.await.unwrap_or(Err(StoreError::Closed.into()))
     }
 
-    /// Queues a job behind all earlier ones and does not wait for it. Where the store cannot be written it is done
+    /// Queues a job behind all earlier ones and does not wait for it: it shares the COMMIT of the next job that somebody
+    /// waits for, or has one of its own soon. Where the store cannot be written it is done
     /// before the next job that can, so that its place in the order stays; any other failure is logged.
     ///
     /// # Errors

@@ -38,13 +38,7 @@ pub(crate) async fn run(host: Host) {
 
 /// Gives free slots to those that wait, and tells which processes are to have a runner.
 async fn starting(host: &Host) -> Result<Vec<ProcessId>, StoreError> {
-    let (queued, starting) = host
-        .store()
-        .read(|db| {
-            let queued = !process_table::with_status(db, Status::Queued)?.is_empty();
-            Ok::<_, StoreError>((queued, process_table::with_status(db, Status::Starting)?))
-        })
-        .await?;
+    let (queued, starting) = host.store().read(process_table::to_start).await?;
     if !queued {
         return Ok(starting);
     }

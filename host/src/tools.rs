@@ -67,6 +67,12 @@ pub struct Tool {
     run: Box<dyn Fn(Call) -> BoxFuture<'static, Result<Output, ToolError>> + Send + Sync>,
 }
 
+impl Tool {
+    fn may_wait(&self) -> bool {
+        self.asks_first || self.input_schema["properties"].get("wait_ms").is_some()
+    }
+}
+
 /// Who is offered a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Audience {
@@ -225,10 +231,16 @@ pub(crate) async fn call(
     }
 }
 
+/// Whether a tool only looks at what is outside of the tables and does not wait: it may be at work before it is recorded
+/// that it is. (What clients have too may hand something over.)
+pub(crate) fn only_looks(host: &Host, name: &str) -> bool {
+    let looks = |tool: &Tool| tool.audience == Audience::Runners && tool.hints.read_only && !tool.may_wait();
+    host.tools().iter().any(|tool| tool.name == name && looks(tool))
+}
+
 /// How long a call of a process may take. Waits of its own are bounded by its wall time only.
 pub(crate) fn time_limit(host: &Host, name: &str, limits: &Limits) -> std::time::Duration {
-    let may_wait = |tool: &Tool| tool.asks_first || tool.input_schema["properties"].get("wait_ms").is_some();
-    let waits = host.tools().iter().any(|tool| tool.name == name && may_wait(tool));
+    let waits = host.tools().iter().any(|tool| tool.name == name && tool.may_wait());
     std::time::Duration::from_millis(if waits { limits.wall_ms } else { limits.tool_call_ms })
 }
 

@@ -27,11 +27,18 @@ pub struct Capacity {
 }
 
 /// Slots held: starting or running, and no unfinished child. Of a session, or of the host.
+///
+/// Counted as those that start or run, less those of them that have an unfinished child: the first is counted in an
+/// index alone, the second looks at parents only. A look at each one's children took milliseconds with a thousand.
 pub(super) fn used(db: &Connection, session: Option<SessionId>) -> Result<u32, StoreError> {
+    let of = if session.is_some() { "session_id = :session" } else { ":session IS NULL" };
     let mut look = db.prepare_cached(&format!(
-        "SELECT count(*) FROM assistant_processes p
-         WHERE p.{LIVING} AND p.status IN ('starting', 'running') AND (:session IS NULL OR p.session_id = :session)
-           AND NOT EXISTS (SELECT 1 FROM assistant_processes c WHERE c.parent_process_id = p.process_id AND c.{LIVING})"
+        "SELECT (SELECT count(*) FROM assistant_processes WHERE {of} AND {LIVING} AND status IN ('starting', 'running'))
+           - (SELECT count(*) FROM
+               (SELECT DISTINCT parent_process_id AS parent FROM assistant_processes
+                WHERE {LIVING} AND parent_process_id IS NOT NULL)
+              JOIN assistant_processes ON process_id = parent
+              WHERE {of} AND status IN ('starting', 'running'))"
     ))?;
     Ok(look.query_row(named_params! { ":session": session.map(|id| id.to_string()) }, |row| row.get(0))?)
 }
@@ -89,6 +96,26 @@ pub(super) fn others_come_first(db: &Connection, session: SessionId, limits: &Li
         }
     }
     Ok(false)
+}
+
+/// What the supervisor has to do: whether a process waits for a slot, and those that are to have a runner.
+///
+/// # Errors
+/// The store's.
+pub fn to_start(db: &Connection) -> Result<(bool, Vec<ProcessId>), StoreError> {
+    let mut look = db.prepare_cached(&format!(
+        "SELECT status = 'queued' AS queued, process_id FROM assistant_processes
+         WHERE {LIVING} AND status IN ('queued', 'starting') ORDER BY +seq"
+    ))?;
+    let (mut queued, mut starting) = (false, Vec::new());
+    let mut rows = look.query([])?;
+    while let Some(row) = rows.next()? {
+        match row.get("queued")? {
+            true => queued = true,
+            false => starting.push(id(row, "process_id")?),
+        }
+    }
+    Ok((queued, starting))
 }
 
 /// Moves every queued process for which there is a slot to `starting`: one after the other, of the session whose turn it

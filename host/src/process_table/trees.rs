@@ -58,7 +58,7 @@ pub fn trees(db: &Connection, whose: Whose, wanted: &Listed) -> Result<(Vec<(Pro
            SELECT c.process_id, t.root, t.path || printf('%016x', c.seq), t.level + 1
              FROM tree t JOIN assistant_processes c ON c.parent_process_id = t.process_id WHERE NOT :root_only
          )
-         SELECT t.level, count(*) OVER () AS total, a.* FROM tree t
+         SELECT a.*, t.level, count(*) OVER () AS total FROM tree t
            JOIN (SELECT {COLUMNS} FROM assistant_processes) a ON a.process_id = t.process_id
            WHERE :status IS NULL OR a.status = :status
            ORDER BY t.root DESC, t.path LIMIT :limit OFFSET :offset"

@@ -8,7 +8,7 @@ use assistant_protocol::ids::ThreadId;
 use assistant_protocol::methods::{OnLlmRequest, OnProgress, OnToolCall, RecvMessage, SendMessage};
 use assistant_protocol::peer::Oddities;
 use assistant_protocol::service::{CallCx, Service};
-use assistant_protocol::types::{Empty, ProgressParams, ToolCallParams, ToolCallResult};
+use assistant_protocol::types::{Empty, ProgressParams};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -21,13 +21,13 @@ use crate::events;
 use crate::host::Host;
 use crate::limits::Limits;
 use crate::message_box;
-use crate::process_table::{self, Process};
+use crate::process_table::Process;
 use crate::store::{StoreError, Tx};
-use crate::tools::record::{self, Begun};
-use crate::tools::{self, Along, CallError, Recorder, ToolError};
+use crate::tools::{self, Along, CallError};
 
 use super::hand_in::LastTurn;
 use super::stall::Pulse;
+use super::tool_call;
 use super::turn::{self, Conversation};
 
 /// Progress events of one process that are recorded.
@@ -61,7 +61,7 @@ pub(super) struct Link {
 pub(super) fn service(link: Arc<Link>) -> Service<Link> {
     Service::new(link)
         .on(OnLlmRequest, turn::on_llm_request)
-        .on(OnToolCall, on_tool_call)
+        .on(OnToolCall, tool_call::on_tool_call)
         .on(SendMessage, |link, params, cx| mailbox(link, "send_message", params.thread_id, params, cx))
         .on(RecvMessage, |link, params, cx| mailbox(link, "recv_message", params.thread_id, params, cx))
         .on(OnProgress, on_progress)
@@ -166,7 +166,7 @@ impl Link {
     }
 
     /// What goes along with a call of the runner.
-    async fn along(&self) -> Along {
+    pub(super) async fn along(&self) -> Along {
         Along { at_work: Some(Arc::new(self.at_work().await)), ..Along::default() }
     }
 
@@ -214,104 +214,6 @@ impl From<NotBegun> for RpcError {
             NotBegun::Rpc(error) => error,
         }
     }
-}
-
-async fn on_tool_call(link: Arc<Link>, params: ToolCallParams, cx: CallCx) -> Result<ToolCallResult, RpcError> {
-    link.own(params.thread_id)?;
-    if !link.row.tools.contains(&params.tool_name) {
-        let shown: String = params.tool_name.chars().take(64).collect();
-        let message = format!("there is no tool `{shown}`; this assistant has: {}", link.row.tools.join(", "));
-        return Err(RpcError::new(Kind::UnknownTool, message));
-    }
-    let recorder = Recorder { process: link.row.id, call_id: params.call_id.clone(), tool: params.tool_name.clone() };
-    let (asked, limit) = (recorder.clone(), link.limits.tool_calls);
-    let arguments = params.arguments.clone();
-    let begun = link.host.store().write(move |tx| {
-        if !process_table::may_act(tx.db, Caller::Process(asked.process))? {
-            return Err(NotBegun::Rpc(cancelled("the process has ended or is cancelled")));
-        }
-        let begun = asked.begin(tx, &arguments)?;
-        if matches!(begun, Begun::New) && process_table::count_tool_call(tx, asked.process)? > limit {
-            let message = format!("limit tool_calls: {limit} tool calls are done, the most that this run may do");
-            return Err(NotBegun::Rpc(RpcError::new(Kind::BudgetExceeded, message)));
-        }
-        tx.wake(asked.process);
-        Ok(begun)
-    });
-    match begun.await? {
-        Begun::Repeated(result) => return Ok(*result),
-        Begun::InFlight => {
-            let message = format!("the call `{}` is being answered already", params.call_id);
-            return Err(RpcError::new(Kind::InvalidRequest, message));
-        }
-        Begun::New => {}
-    }
-    let _in_flight = link.pulse.exempt();
-    let called = link.while_needed(&cx, call_tool(&link, &params, &cx, &recorder)).await;
-    if let Err(error) = &called {
-        // A call that was given up has a result too: it is not made again.
-        let result = record::as_result(json!({ "code": "cancelled", "message": error.message }), true);
-        let process = link.row.id;
-        let given_up = link.host.store().write(move |tx| {
-            tx.wake(process);
-            recorder.give_up(tx, &result)
-        });
-        given_up.await.map_err(|error: StoreError| internal(&error))?;
-    }
-    called
-}
-
-async fn call_tool(
-    link: &Link,
-    params: &ToolCallParams,
-    cx: &CallCx,
-    recorder: &Recorder,
-) -> Result<ToolCallResult, RpcError> {
-    let arguments = match &params.arguments {
-        Value::Object(map) => Ok(map.clone()),
-        Value::Null => Ok(serde_json::Map::new()),
-        other => Err(ToolError::bad_argument(format!("the arguments are an object, not {other}"), "Give an object.")),
-    };
-    let called = match arguments {
-        Ok(arguments) => {
-            let caller = Caller::Process(link.row.id);
-            let along = Along {
-                recorder: Some(recorder.clone()),
-                handed_by: Some(recorder.call_id.clone()),
-                ..link.along().await
-            };
-            let call = tools::call(&link.host, caller, &params.tool_name, arguments, cx.cancelled.clone(), along);
-            let within = tools::time_limit(&link.host, &params.tool_name, &link.limits);
-            tokio::select! {
-                biased;
-                hand_in = link.last_turn.until_told() => Err(hand_in.refusal().into()),
-                called = tokio::time::timeout(within, call) => {
-                    called.unwrap_or_else(|_| Err(ToolError::too_slow(within).into()))
-                }
-            }
-        }
-        Err(error) => Err(error.into()),
-    };
-    let (result, recorded) = match called {
-        Ok(output) => (record::as_result(output.value, false), output.recorded),
-        Err(CallError::Tool(error)) => (record::as_result(json!(error), true), false),
-        Err(CallError::UnknownTool(name)) => {
-            return Err(RpcError::new(Kind::UnknownTool, format!("there is no tool `{name}`")));
-        }
-    };
-    // A call that was given up may have recorded its own result, with what it handed over: that one stands.
-    if recorded { Ok(result) } else { finish(link, recorder.clone(), result).await }
-}
-
-/// Records a result and gives back the one that stands.
-async fn finish(link: &Link, recorder: Recorder, result: ToolCallResult) -> Result<ToolCallResult, RpcError> {
-    let process = link.row.id;
-    let finished = link.host.store().write(move |tx| {
-        tx.wake(process);
-        recorder.finish(tx, &result)?;
-        Ok(recorder.result(tx)?.unwrap_or(result))
-    });
-    finished.await.map_err(|error: StoreError| internal(&error))
 }
 
 /// The mailbox methods: the tools of that name, for runners that use them without a model asking for it.

@@ -297,7 +297,9 @@ fn tell_delta(link: &Link, text: String) {
 
 async fn record_answer(link: &Link, answer: &Answer, account: Account) -> Result<(), StoreError> {
     let (process, answer, result_bytes) = (link.row.id, answer.clone(), link.limits.result_bytes);
-    let recorded = link.host.store().write(move |tx| {
+    // Nobody has to wait for it: what the runner does next is recorded behind it, and if the host dies before, so does
+    // the runner.
+    let recorded = link.host.store().write_later(move |tx| {
         conversation::append(tx, process, [(&answer.message, None)])?;
         process_table::add_usage(tx, process, &answer.usage)?;
         account.settle(tx, &answer)?;
@@ -311,7 +313,7 @@ async fn record_answer(link: &Link, answer: &Answer, account: Account) -> Result
         });
         events::record(tx, process, events::Kind::ModelAnswer, &told)?;
         tx.wake(process);
-        Ok::<_, StoreError>(())
+        Ok(())
     });
     recorded.await?;
     link.partial.lock().unwrap_or_else(PoisonError::into_inner).clear();

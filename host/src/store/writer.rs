@@ -10,9 +10,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use rusqlite::Connection;
 use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
 
 use super::wakes::Wakes;
@@ -20,6 +22,9 @@ use super::{Clock, StoreError, Tx};
 
 /// Jobs that share one COMMIT.
 const BATCH_JOBS_MAX: usize = 512;
+/// How long jobs that nobody waits for wait for one that somebody does, to share its COMMIT. What a runner does next
+/// comes within it, and a COMMIT takes a tenth of it.
+const LATER_MS: u64 = 2;
 /// Size of the write-ahead log from which on it is copied into the file.
 const CHECKPOINT_BYTES: u64 = 4 * 1024 * 1024;
 /// Jobs nobody waits for that are kept until the store can be written again; more are lost, and that is logged.
@@ -87,6 +92,8 @@ pub(super) fn start(
 ) -> std::io::Result<std::thread::JoinHandle<()>> {
     let path = log.path.clone();
     let wal = wal_of(&path);
+    // Only for the thread to wait in, with a bound.
+    let waiting = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     let (checkpoint, due) = sync_channel::<()>(1);
     let checkpoints = std::thread::Builder::new().name("checkpoints".into()).spawn(move || {
         while due.recv().is_ok() {
@@ -98,16 +105,19 @@ pub(super) fn start(
     std::thread::Builder::new().name("store".into()).spawn(move || {
         let again = VecDeque::new();
         let mut writer = Writer { db, path, busy_ms, clock, wakes, now: 0, wal, checkpoint, again };
-        let mut next = queue.blocking_recv();
-        while let Some(job) = next {
-            let alone = match job {
-                Job::Alone(work) => Some(work),
-                job => writer.batch(Some(job), &mut queue),
+        loop {
+            let mut jobs = waiting.block_on(gather(&mut queue));
+            let alone = match jobs.pop_front() {
+                None => break,
+                Some(Job::Alone(work)) => Some(work),
+                Some(job) => {
+                    jobs.push_front(job);
+                    writer.batch(jobs, &mut queue)
+                }
             };
             if let Some(work) = alone {
                 work(Ok(&writer.db));
             }
-            next = queue.blocking_recv();
         }
         writer.end(&mut queue);
         let Writer { db, checkpoint, .. } = writer;
@@ -119,6 +129,17 @@ pub(super) fn start(
             tracing::error!(%error, "the store did not close");
         }
     })
+}
+
+/// Waits for jobs: one that somebody waits for, with all before it; or as many others as come in a while. None is the end.
+async fn gather(queue: &mut mpsc::Receiver<Job>) -> VecDeque<Job> {
+    let mut jobs: VecDeque<Job> = queue.recv().await.into_iter().collect();
+    let until = Instant::now() + Duration::from_millis(LATER_MS);
+    while matches!(jobs.back(), Some(Job::Later(_))) && jobs.len() < BATCH_JOBS_MAX {
+        let Ok(Some(next)) = timeout_at(until, queue.recv()).await else { break };
+        jobs.push_back(next);
+    }
+    jobs
 }
 
 /// The write-ahead log of a database.
@@ -160,26 +181,25 @@ struct Writer {
 }
 
 impl Writer {
-    /// Does `first` and what is queued behind it in one transaction, after what could not be written before. Returns what
+    /// Does `jobs` and what is queued behind them in one transaction, after what could not be written before. Returns what
     /// has to be done outside of one.
-    fn batch(&mut self, first: Option<Job>, queue: &mut mpsc::Receiver<Job>) -> Option<Box<Alone>> {
+    fn batch(&mut self, mut jobs: VecDeque<Job>, queue: &mut mpsc::Receiver<Job>) -> Option<Box<Alone>> {
         let waiting = queue.len();
         if let Err(error) = self.db.execute_batch("BEGIN IMMEDIATE") {
             let error = StoreError::of(error, &self.path);
-            tracing::error!(%error, busy_ms = self.busy_ms, jobs = 1 + waiting, "no change can be made; its callers are told");
+            tracing::error!(%error, busy_ms = self.busy_ms, jobs = jobs.len() + waiting, "no change can be made; its callers are told");
             // Those that wait have waited as long as the first.
             let behind = std::iter::from_fn(|| queue.try_recv().ok()).take(waiting);
-            first.into_iter().chain(behind).for_each(|job| self.refuse(job, &error));
+            jobs.into_iter().chain(behind).for_each(|job| self.refuse(job, &error));
             return None;
         }
         let (mut done, mut woken, mut alone) = (Vec::new(), Vec::new(), None);
         let mut outcome = Ok(());
         let mut again = std::mem::take(&mut self.again);
-        let mut next = first;
         loop {
             let job = match again.pop_front() {
                 Some(job) => Job::Later(job),
-                None => match next.take() {
+                None => match jobs.pop_front() {
                     Some(Job::Alone(work)) => {
                         alone = Some(work);
                         break;
@@ -192,8 +212,8 @@ impl Writer {
             if outcome.is_err() {
                 break;
             }
-            if next.is_none() && again.is_empty() && done.len() < BATCH_JOBS_MAX {
-                next = queue.try_recv().ok();
+            if jobs.is_empty() && again.is_empty() && done.len() < BATCH_JOBS_MAX {
+                jobs.extend(queue.try_recv().ok());
             }
         }
         let outcome = outcome.and_then(|()| {
@@ -216,10 +236,8 @@ impl Writer {
         }
         // Those that were not reached keep their place behind those that were.
         again.into_iter().for_each(|job| self.keep(job));
-        if let Err(error) = &outcome
-            && let Some(job) = next
-        {
-            self.refuse(job, error);
+        if let Err(error) = &outcome {
+            jobs.into_iter().for_each(|job| self.refuse(job, error));
         }
         if outcome.is_ok() {
             self.wakes.wake(woken.into_iter().chain([super::CHANGES]));
@@ -319,7 +337,7 @@ impl Writer {
     /// Writes what is left to be written.
     fn end(&mut self, queue: &mut mpsc::Receiver<Job>) {
         if !self.again.is_empty() {
-            self.batch(None, queue);
+            self.batch(VecDeque::new(), queue);
         }
         if !self.again.is_empty() {
             tracing::error!(events = self.again.len(), "events are lost: the store could not be written");

@@ -330,7 +330,9 @@ async fn wait_for(call: &Call, mut told: Value, params: &Spawn) -> Result<Output
         let row = call.host.store().read(move |db| process_table::get(db, process)).await?;
         if row.status.is_end() { hand_over(call, process, &told).await.map(Some) } else { Ok::<_, ToolError>(None) }
     };
-    if let Some(output) = wait::until(call, &on, bound.wait, look).await? {
+    // Of all the news of the process only its end matters here.
+    let woken_by: [Uuid; 2] = [process_table::stop_key(process), call.caller.into()];
+    if let Some(output) = wait::until_woken(call, &on, &woken_by, bound.wait, look).await? {
         return Ok(output);
     }
     let (limits, now) = (*call.host.limits(), call.host.now());

@@ -47,8 +47,26 @@ where
     F: Fn() -> Fut,
     Fut: Future<Output = Result<Option<T>, ToolError>>,
 {
+    until_woken(call, on, on, wait, look).await
+}
+
+/// The same where only news under the keys `woken_by` is a reason to look again.
+///
+/// # Errors
+/// What `look` says.
+pub(super) async fn until_woken<T, F, Fut>(
+    call: &Call,
+    on: &[Uuid],
+    woken_by: &[Uuid],
+    wait: Duration,
+    look: F,
+) -> Result<Option<T>, ToolError>
+where
+    F: Fn() -> Fut,
+    Fut: Future<Output = Result<Option<T>, ToolError>>,
+{
     let deadline = Instant::now() + wait;
-    let mut waiters: Vec<_> = on.iter().map(|id| call.host.store().waiter(*id)).collect();
+    let mut waiters: Vec<_> = woken_by.iter().map(|id| call.host.store().waiter(*id)).collect();
     if let Some(found) = look().await? {
         return Ok(Some(found));
     }
@@ -126,7 +144,7 @@ impl Waiting {
         let (host, at_work) = (call.host.clone(), call.along.at_work.clone());
         // In a task of its own: a call that is given up meanwhile leaves a wait that ends when this is dropped.
         let begun = tokio::spawn(async move {
-            host.store().write(move |tx| process_table::wait_begins(tx, process)).await?;
+            host.store().write_later(move |tx| process_table::wait_begins(tx, process)).await?;
             Ok::<_, StoreError>(Self(Some(Begun { host, process, at_work })))
         });
         begun.await.map_err(|error| StoreError::Damaged(format!("a wait panicked: {error}")))?
@@ -142,7 +160,8 @@ impl Waiting {
 impl Begun {
     async fn end(self) -> Result<(), StoreError> {
         let process = self.process;
-        let ended = self.host.store().write(move |tx| process_table::wait_ends(tx, process)).await;
+        // Recorded before whatever the process does next, as all its jobs are.
+        let ended = self.host.store().write_later(move |tx| process_table::wait_ends(tx, process)).await;
         drop(self.at_work);
         ended
     }

@@ -10,7 +10,7 @@ use crate::timing::{p50, timed};
 
 const ROUNDS: usize = 50;
 const SETTINGS: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;
-    PRAGMA wal_autocheckpoint = 0; PRAGMA mmap_size = 268435456;";
+    PRAGMA mmap_size = 268435456;";
 
 /// What most figures are told beside, milliseconds.
 #[derive(Debug, Clone, Copy)]

@@ -130,6 +130,8 @@ async fn a_resumed_process_that_runs_again_keeps_what_it_has_said() {
     client.until(&resumed, "waiting").await;
     let listed = client.call("list_process", json!({ "process_id": resumed["process_id"] })).await;
     let child = &listed["items"][1];
+    // Earlier, its first model call would take the message in.
+    client.until(child, "waiting").await;
     client.call("send_message", json!({ "thread_id": child["thread_id"], "message": "end" })).await;
     assert_eq!(client.end(&resumed).await["status"], "finished");
     let process = child["process_id"].as_str().expect("an id");

@@ -39,3 +39,9 @@ CREATE INDEX messages_to ON assistant_messages (to_process_id) WHERE to_process_
 CREATE INDEX questions_to ON questions (to_process_id) WHERE to_process_id IS NOT NULL;
 CREATE INDEX questions_answer ON questions (answer_message_id) WHERE answer_message_id IS NOT NULL;
 CREATE INDEX conversations_message ON conversations (message_id) WHERE message_id IS NOT NULL;
+
+-- What each spawn and each send counts is counted in an index alone.
+CREATE INDEX processes_living_child ON assistant_processes (parent_process_id)
+  WHERE parent_process_id IS NOT NULL AND status IN ('queued', 'starting', 'running', 'waiting');
+DROP INDEX messages_queued;
+CREATE INDEX messages_queued ON assistant_messages (to_process_id, seq, kind) WHERE delivered_at IS NULL;

@@ -1,0 +1,151 @@
+//! One tool call of a process: recorded when it begins, made, and recorded with its result. What is made again is
+//! answered from the record.
+
+use std::sync::Arc;
+
+use assistant_protocol::error::{Kind, RpcError};
+use assistant_protocol::service::CallCx;
+use assistant_protocol::types::{ToolCallParams, ToolCallResult};
+use serde_json::{Value, json};
+
+use super::link::{Link, NotBegun, cancelled, internal};
+use crate::caller::Caller;
+use crate::process_table;
+use crate::store::StoreError;
+use crate::tools::record::{self, Begun};
+use crate::tools::{self, Along, CallError, Recorder, ToolError};
+
+pub(super) async fn on_tool_call(
+    link: Arc<Link>,
+    params: ToolCallParams,
+    cx: CallCx,
+) -> Result<ToolCallResult, RpcError> {
+    link.own(params.thread_id)?;
+    if !link.row.tools.contains(&params.tool_name) {
+        let shown: String = params.tool_name.chars().take(64).collect();
+        let message = format!("there is no tool `{shown}`; this assistant has: {}", link.row.tools.join(", "));
+        return Err(RpcError::new(Kind::UnknownTool, message));
+    }
+    let recorder = Recorder { process: link.row.id, call_id: params.call_id.clone(), tool: params.tool_name.clone() };
+    let (asked, limit) = (recorder.clone(), link.limits.tool_calls);
+    let arguments = params.arguments.clone();
+    let begun = link.host.store().write(move |tx| {
+        if !process_table::may_act(tx.db, Caller::Process(asked.process))? {
+            return Err(NotBegun::Rpc(cancelled("the process has ended or is cancelled")));
+        }
+        let begun = asked.begin(tx, &arguments)?;
+        if matches!(begun, Begun::New) && process_table::count_tool_call(tx, asked.process)? > limit {
+            let message = format!("limit tool_calls: {limit} tool calls are done, the most that this run may do");
+            return Err(NotBegun::Rpc(RpcError::new(Kind::BudgetExceeded, message)));
+        }
+        tx.wake(asked.process);
+        Ok(begun)
+    });
+    let _in_flight = link.pulse.exempt();
+    let call = || link.while_needed(&cx, call_tool(&link, &params, &cx, &recorder));
+    let (begun, called) = if tools::only_looks(&link.host, &params.tool_name) {
+        let (begun, called) = tokio::join!(begun, call());
+        (begun?, Some(called))
+    } else {
+        (begun.await?, None)
+    };
+    match begun {
+        Begun::Repeated(result) => return Ok(*result),
+        Begun::InFlight => {
+            let message = format!("the call `{}` is being answered already", params.call_id);
+            return Err(RpcError::new(Kind::InvalidRequest, message));
+        }
+        Begun::New => {}
+    }
+    let called = match called {
+        Some(called) => called,
+        None => call().await,
+    };
+    let called = match called {
+        Ok(called) => link.while_needed(&cx, finish(&link, &recorder, called)).await,
+        Err(error) => Err(error),
+    };
+    if let Err(error) = &called {
+        // A call that was given up has a result too: it is not made again.
+        let result = record::as_result(json!({ "code": "cancelled", "message": error.message }), true);
+        let process = link.row.id;
+        let given_up = link.host.store().write(move |tx| {
+            tx.wake(process);
+            recorder.give_up(tx, &result)
+        });
+        given_up.await.map_err(|error: StoreError| internal(&error))?;
+    }
+    called
+}
+
+/// What came of a call.
+enum Called {
+    /// It is recorded, with what it handed over.
+    Recorded(ToolCallResult),
+    /// Nothing is recorded yet.
+    New(ToolCallResult),
+    /// It was given up or failed: it may have recorded a result of its own meanwhile, which stands.
+    Unclear(ToolCallResult),
+}
+
+async fn call_tool(link: &Link, params: &ToolCallParams, cx: &CallCx, recorder: &Recorder) -> Result<Called, RpcError> {
+    let arguments = match &params.arguments {
+        Value::Object(map) => Ok(map.clone()),
+        Value::Null => Ok(serde_json::Map::new()),
+        other => Err(ToolError::bad_argument(format!("the arguments are an object, not {other}"), "Give an object.")),
+    };
+    let called = match arguments {
+        Ok(arguments) => {
+            let caller = Caller::Process(link.row.id);
+            let along = Along {
+                recorder: Some(recorder.clone()),
+                handed_by: Some(recorder.call_id.clone()),
+                ..link.along().await
+            };
+            let call = tools::call(&link.host, caller, &params.tool_name, arguments, cx.cancelled.clone(), along);
+            let within = tools::time_limit(&link.host, &params.tool_name, &link.limits);
+            tokio::select! {
+                biased;
+                hand_in = link.last_turn.until_told() => Err(hand_in.refusal().into()),
+                called = tokio::time::timeout(within, call) => {
+                    called.unwrap_or_else(|_| Err(ToolError::too_slow(within).into()))
+                }
+            }
+        }
+        Err(error) => Err(error.into()),
+    };
+    match called {
+        Ok(output) if output.recorded => Ok(Called::Recorded(record::as_result(output.value, false))),
+        Ok(output) => Ok(Called::New(record::as_result(output.value, false))),
+        Err(CallError::Tool(error)) => Ok(Called::Unclear(record::as_result(json!(error), true))),
+        Err(CallError::UnknownTool(name)) => {
+            Err(RpcError::new(Kind::UnknownTool, format!("there is no tool `{name}`")))
+        }
+    }
+}
+
+/// Sees to it that a result is recorded, and gives the one that stands.
+async fn finish(link: &Link, recorder: &Recorder, called: Called) -> Result<ToolCallResult, RpcError> {
+    match called {
+        Called::Recorded(result) => Ok(result),
+        Called::New(result) => {
+            // Behind it in the queue is whatever the runner does with it.
+            let (recorder, recorded) = (recorder.clone(), result.clone());
+            let finished = link.host.store().write_later(move |tx| recorder.finish(tx, &recorded));
+            finished.await.map_err(|error| internal(&error))?;
+            Ok(result)
+        }
+        Called::Unclear(result) => finish_first(link, recorder.clone(), result).await,
+    }
+}
+
+/// Records a result and gives back the one that stands.
+async fn finish_first(link: &Link, recorder: Recorder, result: ToolCallResult) -> Result<ToolCallResult, RpcError> {
+    let process = link.row.id;
+    let finished = link.host.store().write(move |tx| {
+        tx.wake(process);
+        recorder.finish(tx, &result)?;
+        Ok(recorder.result(tx)?.unwrap_or(result))
+    });
+    finished.await.map_err(|error: StoreError| internal(&error))
+}
