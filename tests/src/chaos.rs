@@ -3,13 +3,15 @@
 //!
 //! * `dice`: all choices, from a seed; `script`: what the assistants of a round do;
 //! * `bad_runner`: what runners do that are none of ours; `door` and `line`: the host of a round and its clients;
-//! * `worker`: what clients do; `ledger`: what they were answered; `killer`: who ends hosts and runners meanwhile;
+//! * `worker`: what clients do, `followed`: what they follow; `ledger`: what they were answered; `killer`: who ends
+//!   hosts and runners meanwhile;
 //! * `round`: all of it, once; `verdict`: the ledger against the tables and a fresh client; [`crate::oracle`]: the tables
 //!   against each other.
 
 mod bad_runner;
 mod dice;
 mod door;
+mod followed;
 mod killer;
 mod ledger;
 mod line;

@@ -9,11 +9,12 @@ use serde_json::json;
 
 use super::dice::Dice;
 use super::door::{Door, Kind};
+use super::followed::Followed;
 use super::killer::Killer;
 use super::ledger::{Budget, Known, Ledger, Totals};
 use super::line::{Answer, Line, held};
 use super::script::{self, QUICK};
-use super::worker::{Followed, Worker};
+use super::worker::Worker;
 use super::{tables, verdict};
 
 /// Clients that come and go at once.

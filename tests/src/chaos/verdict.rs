@@ -6,10 +6,10 @@ use std::path::Path;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
+use super::followed::Followed;
 use super::ledger::Ledger;
 use super::line::{Answer, Line};
 use super::tables::{ends, open, rows};
-use super::worker::Followed;
 
 /// Pages that a chain of waits needs at most to come to its end.
 const PAGES_MAX: usize = 100;

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 const PARTS: &[(&str, &str)] =
     &[("{LIVING}", "status IN ('queued', 'starting', 'running', 'waiting')"), ("{SPAN}", "0")];
 
-/// What reads all of a table and may, by how it begins: it is done once, when a host opens or closes.
+/// What reads all of a table and may, by how it begins: it is done once, when a host opens or closes, or once an hour.
 const MAY: &[&str] = &[
+    "DELETE FROM sessions WHERE session_id IN",
     "SELECT session_id FROM sessions WHERE ended_at IS NULL",
     "UPDATE sessions SET ended_at = ?1, end_cause = 'host_lost'",
 ];
