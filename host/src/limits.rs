@@ -86,7 +86,7 @@ limits! {
     result_bytes: u64 = 1024 * 1024;
     /// The answer to `initialize`.
     launch_ms: u64 = 10 * 1_000;
-    /// From a cancel to the kill.
+    /// From a cancel to the end of the run; the runner has `shutdown_ms` then.
     grace_ms: u64 = 3 * 1_000;
     /// One run of a hook.
     hook_ms: u64 = 10 * 1_000;

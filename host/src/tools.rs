@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use assistant_protocol::peer::Turn;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
@@ -116,6 +117,9 @@ pub(crate) struct Along {
     pub(crate) handed_by: Option<String>,
     /// Where it tells what it waits for.
     pub(crate) waits: Option<Waits>,
+    /// The call's place among those of its process: they are carried out in the order in which they came, up to where one
+    /// waits.
+    pub(crate) turn: Option<Turn>,
     /// Held as long as anything of the call is at work: its process is not settled meanwhile.
     pub(crate) at_work: Option<Arc<tokio::sync::OwnedRwLockReadGuard<()>>>,
 }

@@ -31,12 +31,15 @@ use crate::wire::{self, Id};
 
 mod link;
 mod state;
+mod turn;
 mod writer;
 
 #[cfg(test)]
 mod tests;
 
 use state::State;
+
+pub use turn::Turn;
 
 /// Requests in flight each way.
 pub const IN_FLIGHT_MAX: usize = 256;
@@ -215,6 +218,7 @@ struct Inner {
     to_write: Notify,
     /// Something was written, or the link shall end.
     changed: Notify,
+    turns: Arc<turn::Turns>,
 }
 
 impl Inner {
@@ -265,6 +269,7 @@ where
         state: Mutex::new(State::new(&limits)),
         to_write: Notify::new(),
         changed: Notify::new(),
+        turns: Arc::default(),
     });
     (Peer(inner.clone()), link::run(inner, reader, writer))
 }

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::{Kind, RpcError};
 use crate::methods::{BOTH_ASK, HOST_ASKS, Method, RUNNER_ASKS};
-use crate::peer::Peer;
+use crate::peer::{Peer, Turn};
 use crate::wire::Id;
 
 /// The longest text about bad params, in characters: serde quotes what it met.
@@ -31,6 +31,9 @@ pub struct CallCx {
     pub cancelled: CancellationToken,
     /// The link that the call came on, for calls back.
     pub peer: Peer,
+    /// Its place among the requests of the link; passed already, unless its handler was registered with
+    /// [`Service::on_in_turn`].
+    pub turn: Turn,
 }
 
 /// The methods that one side of a link answers, over what they share.
@@ -54,7 +57,21 @@ impl<C: Send + Sync + 'static> Service<C> {
         F: Fn(Arc<C>, M::Params, CallCx) -> A + Clone + Send + Sync + 'static,
         A: Future<Output = Result<M::Result, RpcError>> + Send + 'static,
     {
-        self.register(method, handler);
+        self.register(method, true, handler);
+        self.in_order.remove(M::NAME);
+        self
+    }
+
+    /// Has a method answered by a handler that keeps its place among the requests of the link: it says itself when later
+    /// ones may go ahead ([`Turn::pass`]), and waits for its own turn where it wants to ([`Turn::come`]).
+    #[must_use]
+    pub fn on_in_turn<M, F, A>(mut self, method: M, handler: F) -> Self
+    where
+        M: Method,
+        F: Fn(Arc<C>, M::Params, CallCx) -> A + Clone + Send + Sync + 'static,
+        A: Future<Output = Result<M::Result, RpcError>> + Send + 'static,
+    {
+        self.register(method, false, handler);
         self.in_order.remove(M::NAME);
         self
     }
@@ -68,12 +85,14 @@ impl<C: Send + Sync + 'static> Service<C> {
         M: Method,
         F: Fn(&C, M::Params, CallCx) -> Result<M::Result, RpcError> + Clone + Send + Sync + 'static,
     {
-        self.register(method, move |context: Arc<C>, params, call| std::future::ready(handler(&context, params, call)));
+        self.register(method, true, move |context: Arc<C>, params, call| {
+            std::future::ready(handler(&context, params, call))
+        });
         self.in_order.insert(M::NAME);
         self
     }
 
-    fn register<M, F, A>(&mut self, _method: M, handler: F)
+    fn register<M, F, A>(&mut self, _method: M, passes: bool, handler: F)
     where
         M: Method,
         F: Fn(Arc<C>, M::Params, CallCx) -> A + Clone + Send + Sync + 'static,
@@ -86,6 +105,9 @@ impl<C: Send + Sync + 'static> Service<C> {
                 let params = read_params::<M>(&params)?;
                 let call = extensions.get::<CallCx>().cloned();
                 let call = call.ok_or_else(|| RpcError::new(Kind::InternalError, "called outside of a link"))?;
+                if passes {
+                    call.turn.pass();
+                }
                 handler(context, params, call).await.map(|result| Shared(Arc::new(result)))
             }
         });

@@ -13,6 +13,8 @@ use crate::store::{StoreError, Tx};
 
 /// Tokens of an answer that make a call worth while.
 const OUTPUT_TOKENS_LEAST: u64 = 256;
+/// The limit of a day.
+const DAY: &str = "tokens_per_day";
 /// Milliseconds of a day.
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
@@ -60,9 +62,12 @@ pub struct Left {
     by: &'static str,
     /// The most by that limit.
     of: u64,
+    /// Tokens that calls in flight hold of it and may give back.
+    held: u64,
     /// Millionths of a dollar; all of a [`Usd`] where there is no limit.
     pub micros: u64,
     micros_of: u64,
+    micros_held: u64,
 }
 
 /// Why a model call is not made.
@@ -71,7 +76,7 @@ pub enum OverBudget {
     /// The tokens do not suffice.
     #[error(
         "limit {name}: {left} of {limit} tokens are left, and the next model call needs about {needed} (what it reads and \
-         the shortest answer)"
+         the shortest answer){}", if *name == DAY { "; a day ends at 00:00 UTC" } else { "" }
     )]
     Tokens {
         /// The limit.
@@ -82,6 +87,8 @@ pub enum OverBudget {
         limit: u64,
         /// Tokens.
         needed: u64,
+        /// Tokens that calls in flight hold and may give back.
+        held: u64,
     },
     /// The money does not suffice.
     #[error(
@@ -94,10 +101,24 @@ pub enum OverBudget {
         limit: f64,
         /// Dollars.
         needed: f64,
+        /// Dollars that calls in flight hold and may give back.
+        held: f64,
     },
     /// What the model costs is not known, so that the limit cannot be kept.
     #[error("limit cost_per_tree_usd: what the model `{0}` costs is not known, so that the limit cannot be kept")]
     UnknownPrice(String),
+}
+
+impl OverBudget {
+    /// Whether it is enough when the calls in flight have ended.
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Tokens { left, needed, held, .. } => *held > 0 && *needed <= left.saturating_add(*held),
+            Self::Cost { left, needed, held, .. } => *held > 0.0 && *needed <= left + held,
+            Self::UnknownPrice(_) => false,
+        }
+    }
 }
 
 /// A part of a tree that has budgets of its own: a process with all below it.
@@ -113,7 +134,9 @@ struct Part {
 struct Used {
     processes: u32,
     tokens: u64,
+    tokens_held: u64,
     micros: u64,
+    micros_held: u64,
 }
 
 /// The parts of a tree in which a process is, its own first, with their limits.
@@ -144,7 +167,8 @@ fn parts(db: &Connection, process: ProcessId) -> Result<Vec<Part>, StoreError> {
 }
 
 fn used(db: &Connection, part: &Part) -> Result<Used, StoreError> {
-    let sums = "count(*), coalesce(sum(spent_tokens + reserved_tokens), 0), coalesce(sum(spent_microdollars + reserved_microdollars), 0)";
+    let sums = "count(*), coalesce(sum(spent_tokens), 0), coalesce(sum(reserved_tokens), 0),
+               coalesce(sum(spent_microdollars), 0), coalesce(sum(reserved_microdollars), 0)";
     let mut look = if part.is_root {
         db.prepare_cached(&format!("SELECT {sums} FROM assistant_processes WHERE root_process_id = ?1"))?
     } else {
@@ -156,24 +180,32 @@ fn used(db: &Connection, part: &Part) -> Result<Used, StoreError> {
         ))?
     };
     Ok(look.query_row([&part.process], |row| {
-        Ok(Used { processes: row.get(0)?, tokens: row.get(1)?, micros: row.get(2)? })
+        let (tokens_held, micros_held): (u64, u64) = (row.get(2)?, row.get(4)?);
+        Ok(Used {
+            processes: row.get(0)?,
+            tokens: row.get::<_, u64>(1)?.saturating_add(tokens_held),
+            tokens_held,
+            micros: row.get::<_, u64>(3)?.saturating_add(micros_held),
+            micros_held,
+        })
     })?)
 }
 
-/// Tokens that all model calls of the day of `now` have used, and those in flight may use.
-fn used_today(db: &Connection, now: i64) -> Result<u64, StoreError> {
+/// Tokens that all model calls of the day of `now` have used, and those that calls in flight hold.
+fn used_today(db: &Connection, now: i64) -> Result<(u64, u64), StoreError> {
     let mut look = db.prepare_cached(
-        "SELECT coalesce((SELECT tokens FROM spent_days WHERE day = ?1), 0)
-           + coalesce((SELECT sum(reserved_tokens) FROM assistant_processes WHERE reserved_tokens > 0), 0)",
+        "SELECT coalesce((SELECT tokens FROM spent_days WHERE day = ?1), 0),
+           coalesce((SELECT sum(reserved_tokens) FROM assistant_processes WHERE reserved_tokens > 0), 0)",
     )?;
-    Ok(look.query_row([now / DAY_MS], |row| row.get(0))?)
+    Ok(look.query_row([now / DAY_MS], |row| Ok((row.get(0)?, row.get(1)?)))?)
 }
 
 /// What the day has left.
 fn of_the_day(db: &Connection, limits: &Limits, now: i64) -> Result<Left, StoreError> {
     let of = limits.tokens_per_day;
-    let tokens = of.saturating_sub(used_today(db, now)?);
-    Ok(Left { tokens, by: "tokens_per_day", of, micros: u64::MAX, micros_of: u64::MAX })
+    let (spent, held) = used_today(db, now)?;
+    let tokens = of.saturating_sub(spent.saturating_add(held));
+    Ok(Left { tokens, by: DAY, of, held, micros: u64::MAX, micros_of: u64::MAX, micros_held: 0 })
 }
 
 /// What a process, and so all that it spawns, has left.
@@ -192,11 +224,11 @@ pub fn left(db: &Connection, process: ProcessId, limits: &Limits, now: i64) -> R
         let used = used(db, part)?;
         let of_part = part.tokens.saturating_sub(used.tokens);
         if of_part <= left.tokens {
-            left = Left { tokens: of_part, by: "tokens_per_tree", of: part.tokens, ..left };
+            left = Left { tokens: of_part, by: "tokens_per_tree", of: part.tokens, held: used.tokens_held, ..left };
         }
         let money = part.micros.saturating_sub(used.micros);
         if part.micros != Usd::UNCAPPED.micros() && money < left.micros {
-            left = Left { micros: money, micros_of: part.micros, ..left };
+            left = Left { micros: money, micros_of: part.micros, micros_held: used.micros_held, ..left };
         }
     }
     Ok(left)
@@ -217,10 +249,15 @@ pub(super) fn used_up(
         None => of_the_day(db, limits, now)?,
     };
     let needed = OUTPUT_TOKENS_LEAST;
-    if left.tokens < needed {
-        return Ok(Some(OverBudget::Tokens { name: left.by, left: left.tokens, limit: left.of, needed }));
+    if left.tokens.saturating_add(left.held) < needed {
+        return Ok(Some(OverBudget::Tokens { name: left.by, left: left.tokens, limit: left.of, needed, held: 0 }));
     }
-    Ok((left.micros == 0).then(|| OverBudget::Cost { left: 0.0, limit: dollars(left.micros_of), needed: 0.0 }))
+    Ok((left.micros == 0 && left.micros_held == 0).then(|| OverBudget::Cost {
+        left: 0.0,
+        limit: dollars(left.micros_of),
+        needed: 0.0,
+        held: 0.0,
+    }))
 }
 
 fn dollars(micros: u64) -> f64 {
@@ -243,8 +280,8 @@ pub fn reserve(
     let left = left(tx.db, process, limits, tx.now)?;
     let least = Need { output_tokens: need.output_tokens.min(OUTPUT_TOKENS_LEAST), ..need };
     if least.tokens() > left.tokens {
-        let over = OverBudget::Tokens { name: left.by, left: left.tokens, limit: left.of, needed: least.tokens() };
-        return Ok(Err(over));
+        let (name, needed) = (left.by, least.tokens());
+        return Ok(Err(OverBudget::Tokens { name, left: left.tokens, limit: left.of, needed, held: left.held }));
     }
     let mut fits = Need { output_tokens: need.output_tokens.min(left.tokens - need.input_tokens), ..need };
     let micros = |need: Need| cost.and_then(|cost| Usd::new(cost(need))).map(Usd::micros);
@@ -257,6 +294,7 @@ pub fn reserve(
                 left: dollars(left.micros),
                 limit: dollars(left.micros_of),
                 needed: dollars(needed),
+                held: dollars(left.micros_held),
             };
             return Ok(Err(over));
         }
@@ -274,8 +312,8 @@ pub fn reserve(
         .execute(named_params! {
             ":tokens": fits.tokens(), ":micros": reserved_micros, ":process": process.to_string(),
         })?;
-    let tokens_after = left.tokens - fits.tokens();
-    let micros_after = left.micros.saturating_sub(reserved_micros);
+    let tokens_after = (left.tokens - fits.tokens()).saturating_add(left.held);
+    let micros_after = left.micros.saturating_sub(reserved_micros).saturating_add(left.micros_held);
     let last = if tokens_after < least.tokens() {
         Some(Last { limit: left.by, of: left.of, unit: "tokens" })
     } else if left.micros != Usd::UNCAPPED.micros() && micros(least).is_some_and(|needed| micros_after < needed) {
@@ -298,6 +336,7 @@ pub fn settle_call(tx: &Tx<'_>, process: ProcessId, tokens: u64, micros: u64) ->
              WHERE process_id = :process",
         )?
         .execute(named_params! { ":tokens": tokens, ":micros": micros, ":process": process.to_string() })?;
+    tx.wake(crate::store::BUDGETS);
     spend_today(tx, tokens)
 }
 

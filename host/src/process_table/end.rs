@@ -126,12 +126,10 @@ fn first_cause(row: &Process, how: End) -> End {
     }
 }
 
-/// What can be done about a limit that ended a process, behind the words that name it.
+/// What can be done about a budget that ended a process, behind the words that name it.
 fn advice(reason: Reason) -> &'static str {
     match reason {
-        Reason::TimedOut | Reason::BudgetExceeded => {
-            ". Resumed, it goes on where it ended; the configuration's [limits] can allow more"
-        }
+        Reason::BudgetExceeded => ". Resumed, it goes on where it ended, with limits of its own",
         _ => "",
     }
 }

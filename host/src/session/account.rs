@@ -1,6 +1,5 @@
 //! What a model call may use and what it used, for the budgets of its tree and of the day.
 
-use assistant_protocol::error::{Kind, RpcError};
 use assistant_protocol::ids::ProcessId;
 use assistant_protocol::types::Message;
 
@@ -51,7 +50,7 @@ impl Account {
                 self.need.output_tokens = reserved.output_tokens;
                 Ok(reserved.last.map(|last| HandIn::new(last.limit, last.of, last.unit)))
             }
-            Err(over) => Err(NotBegun::Rpc(RpcError::new(Kind::BudgetExceeded, over.to_string()))),
+            Err(over) => Err(NotBegun::OverBudget(over)),
         }
     }
 

@@ -22,6 +22,7 @@ use crate::host::Host;
 use crate::limits::Limits;
 use crate::message_box;
 use crate::process_table::Process;
+use crate::process_table::budget::OverBudget;
 use crate::store::{StoreError, Tx};
 use crate::tools::{self, Along, CallError};
 
@@ -61,8 +62,8 @@ pub(super) struct Link {
 pub(super) fn service(link: Arc<Link>) -> Service<Link> {
     Service::new(link)
         .on(OnLlmRequest, turn::on_llm_request)
-        .on(OnToolCall, tool_call::on_tool_call)
-        .on(SendMessage, |link, params, cx| mailbox(link, "send_message", params.thread_id, params, cx))
+        .on_in_turn(OnToolCall, tool_call::on_tool_call)
+        .on_in_turn(SendMessage, |link, params, cx| mailbox(link, "send_message", params.thread_id, params, cx))
         .on(RecvMessage, |link, params, cx| mailbox(link, "recv_message", params.thread_id, params, cx))
         .on(OnProgress, on_progress)
 }
@@ -199,6 +200,7 @@ pub(super) fn internal(error: &StoreError) -> RpcError {
 pub(super) enum NotBegun {
     Store(StoreError),
     Rpc(RpcError),
+    OverBudget(OverBudget),
 }
 
 impl From<StoreError> for NotBegun {
@@ -212,6 +214,7 @@ impl From<NotBegun> for RpcError {
         match error {
             NotBegun::Store(error) => internal(&error),
             NotBegun::Rpc(error) => error,
+            NotBegun::OverBudget(over) => RpcError::new(Kind::BudgetExceeded, over.to_string()),
         }
     }
 }
@@ -241,6 +244,7 @@ where
     // It stands in no conversation: what it hands over is the runner's as soon as it is answered.
     let by = format!("{tool} {}", Uuid::now_v7());
     let work = async {
+        cx.turn.come().await;
         let along = Along { handed_by: Some(by.clone()), ..link.along().await };
         match tools::call(&link.host, caller, tool, arguments, cx.cancelled.clone(), along).await {
             Ok(output) => serde_json::from_value(output.value).map_err(internal),

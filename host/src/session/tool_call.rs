@@ -15,6 +15,9 @@ use crate::store::StoreError;
 use crate::tools::record::{self, Begun};
 use crate::tools::{self, Along, CallError, Recorder, ToolError};
 
+/// Tools whose calls of one process are carried out in the order in which they came: others see it.
+const IN_ORDER: [&str; 5] = ["ask_parent", "cancel_assistant", "reply_assistant", "send_message", "spawn_assistant"];
+
 pub(super) async fn on_tool_call(
     link: Arc<Link>,
     params: ToolCallParams,
@@ -25,6 +28,15 @@ pub(super) async fn on_tool_call(
         let shown: String = params.tool_name.chars().take(64).collect();
         let message = format!("there is no tool `{shown}`; this assistant has: {}", link.row.tools.join(", "));
         return Err(RpcError::new(Kind::UnknownTool, message));
+    }
+    if IN_ORDER.contains(&params.tool_name.as_str()) {
+        let its_turn = async {
+            cx.turn.come().await;
+            Ok(())
+        };
+        link.while_needed(&cx, its_turn).await?;
+    } else {
+        cx.turn.pass();
     }
     let recorder = Recorder { process: link.row.id, call_id: params.call_id.clone(), tool: params.tool_name.clone() };
     let (asked, limit) = (recorder.clone(), link.limits.tool_calls);
@@ -100,6 +112,7 @@ async fn call_tool(link: &Link, params: &ToolCallParams, cx: &CallCx, recorder: 
             let along = Along {
                 recorder: Some(recorder.clone()),
                 handed_by: Some(recorder.call_id.clone()),
+                turn: Some(cx.turn.clone()),
                 ..link.along().await
             };
             let call = tools::call(&link.host, caller, &params.tool_name, arguments, cx.cancelled.clone(), along);

@@ -18,13 +18,14 @@ use super::account::Account;
 use super::hand_in::HandIn;
 use super::link::{Link, NotBegun, cancelled, internal};
 use super::stall::Noted;
+use super::stored::STORE_AGAIN;
 use super::watch::cut_bytes;
 use crate::caller::Caller;
 use crate::changes::Delta;
 use crate::model::answer_with_retries;
 use crate::model::{Answer, Ask, ModelError, ModelErrorKind, Progress, ToolChoice};
 use crate::process_table;
-use crate::store::StoreError;
+use crate::store::{BUDGETS, StoreError};
 use crate::{conversation, events, message_box};
 
 /// What is in the record and may be missing in the conversation that the runner holds.
@@ -90,21 +91,12 @@ pub(super) async fn on_llm_request(
 }
 
 async fn turn(link: &Arc<Link>, params: LlmRequestParams) -> Result<LlmRequestResult, RpcError> {
-    let conversation = link.conversation.clone().lock_owned().await;
     let (system, held): (Vec<_>, Vec<_>) =
         params.messages.into_iter().partition(|message| message.role == Role::System);
     let held = Arc::new(held);
     let mut ask = ask(link, &system, params.tools, params.options.as_ref());
     let account = Account::new(link, &ask, &held);
-    // In a task of its own: what is taken in is never forgotten, even if this call is given up meanwhile.
-    let (at_work, task_link, task_held) = (link.at_work().await, link.clone(), held.clone());
-    let begun = tokio::spawn(async move {
-        let _at_work = at_work;
-        begin(&task_link, conversation, &task_held, account).await
-    });
-    let (mut conversation, account) = begun
-        .await
-        .map_err(|error| RpcError::new(Kind::InternalError, format!("a model call panicked: {error}")))??;
+    let (mut conversation, account) = begin_when_it_can(link, &held, account).await?;
     let inserted: Vec<Message> = conversation.unseen.iter().map(|(message, _)| message.clone()).collect();
     ask.messages = held.iter().chain(&inserted).cloned().collect();
     ask.max_output_tokens = Some(account.max_output_tokens());
@@ -136,13 +128,45 @@ async fn turn(link: &Arc<Link>, params: LlmRequestParams) -> Result<LlmRequestRe
     })
 }
 
+/// Begins a model call, as soon as its budget is not held by calls in flight and the store can be written.
+async fn begin_when_it_can(
+    link: &Arc<Link>,
+    held: &Arc<Vec<Message>>,
+    account: Account,
+) -> Result<(OwnedMutexGuard<Conversation>, Account), RpcError> {
+    loop {
+        let conversation = link.conversation.clone().lock_owned().await;
+        let mut freed = link.host.store().waiter(BUDGETS);
+        // In a task of its own: what is taken in is never forgotten, even if this call is given up meanwhile.
+        let (at_work, task_link, task_held) = (link.at_work().await, link.clone(), held.clone());
+        let begun = tokio::spawn(async move {
+            let _at_work = at_work;
+            begin(&task_link, conversation, &task_held, account).await
+        });
+        let panicked = |error| RpcError::new(Kind::InternalError, format!("a model call panicked: {error}"));
+        match begun.await.map_err(panicked)? {
+            Ok(begun) => return Ok(begun),
+            Err(NotBegun::OverBudget(over)) if over.may_pass() => {
+                let _waits = link.pulse.exempt();
+                freed.news().await;
+            }
+            Err(NotBegun::Store(error)) if error.passes() && !link.host.closing().is_cancelled() => {
+                tracing::error!(%error, process = %link.row.id, "a model call does not begin yet");
+                let _waits = link.pulse.exempt();
+                tokio::time::sleep(STORE_AGAIN).await;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
 /// Records what is new, and takes the queued messages in: insertion, state and event are one commit.
 async fn begin(
     link: &Link,
     mut conversation: OwnedMutexGuard<Conversation>,
     held: &Arc<Vec<Message>>,
     mut account: Account,
-) -> Result<(OwnedMutexGuard<Conversation>, Account), RpcError> {
+) -> Result<(OwnedMutexGuard<Conversation>, Account), NotBegun> {
     let (process, limits, model) = (link.row.id, link.limits, link.row.model.clone());
     let limit = limits.turns;
     let hashes: Vec<String> = held.iter().map(conversation::hash).collect();
@@ -150,7 +174,7 @@ async fn begin(
     if conversation.last_turn_spent
         && let Some(hand_in) = link.last_turn.told()
     {
-        return Err(hand_in.spent());
+        return Err(NotBegun::Rpc(hand_in.spent()));
     }
     let unseen = conversation.unseen.clone();
     let (told_before, due) = (conversation.told_to_hand_in, link.last_turn.told());

@@ -12,6 +12,9 @@ pub(crate) const SUPERVISOR: Uuid = Uuid::nil();
 /// Whoever expires questions waits under this id: it is woken when one is asked.
 pub(crate) const QUESTIONS: Uuid = Uuid::from_u128(1);
 
+/// Whoever waits for tokens or money that model calls in flight hold waits under this id.
+pub(crate) const BUDGETS: Uuid = Uuid::from_u128(2);
+
 /// Whoever follows all changes waits under this id: it is woken after each COMMIT.
 pub(crate) const CHANGES: Uuid = Uuid::max();
 

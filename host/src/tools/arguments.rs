@@ -60,6 +60,9 @@ fn typed(value: &Value, schema: &Value, name: &str) -> Result<Value, ToolError> 
         "object" => value.is_object(),
         _ => true,
     };
+    if wanted == "integer" && value.as_f64().is_some_and(|number| number < 0.0) {
+        return Err(ToolError::bad_argument(format!("`{name}` is {value}, and has to be 0 or more"), "Correct it."));
+    }
     let allowed = schema.get("enum").and_then(Value::as_array);
     if !fits {
         let shown: String = value.to_string().chars().take(80).collect();

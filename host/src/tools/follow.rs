@@ -302,7 +302,9 @@ fn happened(tx: &Tx<'_>, caller: Caller, first_look: bool, news: News) -> Result
     };
     let kind = match found.kind {
         message_box::Kind::Message => Happened::Message,
-        message_box::Kind::Question => Happened::Question,
+        message_box::Kind::Question if still_asked(tx, message)? => Happened::Question,
+        // It was answered, or nobody waits for the answer any more.
+        message_box::Kind::Question => return Ok(None),
         message_box::Kind::Answer | message_box::Kind::Final => return Ok(None),
     };
     if !to_me || known {
@@ -321,3 +323,9 @@ fn happened(tx: &Tx<'_>, caller: Caller, first_look: bool, news: News) -> Result
 
 /// Characters of one result or message in an answer; so that several fit.
 const CONTENT_CHARS_MAX: usize = 8_000;
+
+/// Whether a question still waits for its answer.
+fn still_asked(tx: &Tx<'_>, message: MessageId) -> Result<bool, ToolError> {
+    let asked = questions::find(tx.db, message)?;
+    Ok(asked.is_some_and(|asked| asked.state == questions::QuestionState::Pending && asked.answer_by_at > tx.now))
+}

@@ -141,6 +141,9 @@ type AtWork = Arc<tokio::sync::OwnedRwLockReadGuard<()>>;
 impl Waiting {
     async fn begin(call: &Call) -> Result<Self, StoreError> {
         let Caller::Process(process) = call.caller else { return Ok(Self(None)) };
+        if let Some(turn) = &call.along.turn {
+            turn.pass();
+        }
         let (host, at_work) = (call.host.clone(), call.along.at_work.clone());
         // In a task of its own: a call that is given up meanwhile leaves a wait that ends when this is dropped.
         let begun = tokio::spawn(async move {

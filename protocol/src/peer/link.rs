@@ -164,7 +164,7 @@ fn request(
         }
     };
     let in_order = callback.in_order;
-    let call = CallCx { id: id.clone(), cancelled, peer: Peer(inner.clone()) };
+    let call = CallCx { id: id.clone(), cancelled, peer: Peer(inner.clone()), turn: inner.turns.take() };
     let answer = Answer { inner: inner.clone(), id: id.clone(), method: method.to_owned(), open: true };
     let work = work(callback, params, call, answer);
     if in_order {

@@ -7,7 +7,7 @@ use assistant_host::limits::{Limits, Usd};
 use assistant_host::model::prices::Price;
 use assistant_host::model::{Answer, Ask, Model, ModelError, ModelErrorKind, Progress, ToolChoice};
 use assistant_protocol::types::{Content, FinishReason, Message, Part, Role, Usage};
-use conformance::bed::{Bed, Client, SOON, assistant};
+use conformance::bed::{Bed, Client, SOON, assistant, script};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
@@ -237,5 +237,33 @@ async fn a_call_in_flight_holds_its_reservation() {
     client.call("cancel_assistant", json!({ "process_id": first["process_id"] })).await;
     client.end(&first).await;
     assert_eq!(sums(), (0, reserved), "what was reserved counts as used");
+    client.host.close().await;
+}
+
+/// Siblings whose calls hold most of a budget for a moment do not fail each other: each waits for what is given back.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_calls_in_flight_hold_is_waited_for() {
+    let spawn = json!({ "tool_name": "spawn_assistant", "arguments": { "assistant_id": "child", "query": "help" } });
+    let wait = json!({ "tool_name": "wait_assistant", "arguments": { "mode": "all", "wait_ms": 60_000 } });
+    let parent =
+        json!([{ "tool_calls": [spawn, spawn, spawn, spawn, spawn] }, { "tool_calls": [wait] }, { "text": "all" }]);
+    let script = script(&[("parent", parent), ("child", json!([{ "text": "done", "delay_ms": 50 }]))]);
+    let assistants = [
+        ("parent.md", assistant("parent", "spawn_assistant, wait_assistant")),
+        ("child.md", assistant("child", "wait_assistant")),
+    ];
+    let files: Vec<(&str, &str)> = assistants.iter().map(|(name, text)| (*name, text.as_str())).collect();
+    let bed = Bed::new(RUNNER, &files, &script);
+    let client = bed.open().await;
+    let arguments = json!({ "assistant_id": "parent", "query": "go", "limits": { "tokens": 20_000 } });
+    let spawned = client.call("spawn_assistant", arguments).await;
+    let end = client.end(&spawned).await;
+    assert_eq!(end["status"], "finished", "{end}");
+    let parent = spawned["process_id"].as_str().and_then(|id| id.parse().ok()).expect("an id");
+    let children = client.host.children(parent).await.expect("children");
+    assert_eq!(children.len(), 5);
+    for child in children {
+        assert_eq!((child.status.name(), child.error), ("finished", None));
+    }
     client.host.close().await;
 }

@@ -86,3 +86,40 @@ async fn every_event_wakes_who_reads_the_log() {
     assert_eq!(read["events"][0]["data"]["line"], "a word at last", "{read}");
     client.host.close().await;
 }
+
+/// What a model asks for in one answer is done in that order, as far as others see it.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_of_one_answer_keep_their_order() {
+    let thread = "{{id_after.thread_id}}";
+    let one = |number: usize| json!({ "tool_name": "send_message", "arguments": { "thread_id": thread, "message": format!("m{number:02}") } });
+    let ask = |number: usize| json!({ "tool_name": "ask_parent", "arguments": { "question": format!("q{number}"), "wait_ms": 0 } });
+    let calls: Vec<Value> = (0..20).map(one).chain((0..3).map(ask)).collect();
+    let script = script(&[("x", json!([{ "tool_calls": calls }, { "text": "done" }]))]);
+    let bed = Bed::new(RUNNER, &[("x.md", &assistant("x", "send_message, ask_parent"))], &script);
+    let client = bed.open().await;
+    for round in 0..10 {
+        let spawned = client.spawn("x", "go").await;
+        assert_eq!(client.end(&spawned).await["status"], "finished");
+        let mut want: Vec<String> = (0..20).map(|number| format!("m{number:02}")).collect();
+        want.extend(["q0", "q1", "q2", "done"].map(str::to_owned));
+        assert_eq!(client.mail(&spawned).await, want, "round {round}");
+    }
+    client.host.close().await;
+}
+
+/// A question that is answered already ends no wait.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answered_question_is_no_news() {
+    let ask = json!({ "tool_name": "ask_parent", "arguments": { "question": "which?" } });
+    let steps = json!([{ "tool_calls": [ask] }, { "text": "done", "delay_ms": 300 }]);
+    let bed = Bed::new(RUNNER, &[("x.md", &assistant("x", "ask_parent"))], &script(&[("x", steps)]));
+    let client = bed.open().await;
+    let spawned = client.spawn("x", "go").await;
+    client.until(&spawned, "waiting").await;
+    client.call("reply_assistant", json!({ "process_id": spawned["process_id"], "answer": "this" })).await;
+    let waited = client.call("wait_assistant", json!({ "mode": "all" })).await;
+    let kinds: Vec<&str> =
+        waited["events"].as_array().into_iter().flatten().filter_map(|one| one["kind"].as_str()).collect();
+    assert_eq!(kinds, ["finished"], "{waited}");
+    client.host.close().await;
+}

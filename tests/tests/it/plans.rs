@@ -9,6 +9,7 @@ const PARTS: &[(&str, &str)] =
 /// What reads all of a table and may, by how it begins: it is done once, when a host opens or closes, or once an hour.
 const MAY: &[&str] = &[
     "DELETE FROM sessions WHERE session_id IN",
+    "DELETE FROM idempotency_keys WHERE (principal",
     "SELECT session_id FROM sessions WHERE ended_at IS NULL",
     "UPDATE sessions SET ended_at = ?1, end_cause = 'host_lost'",
 ];
