@@ -183,7 +183,8 @@ impl Store {
         jobs.send(job).await.map_err(|_| StoreError::Closed)
     }
 
-    /// Looks at the last committed state, on this thread.
+    /// Looks at the last committed state, on this thread: for a few rows that an index finds, which takes less than the
+    /// way to another thread and back.
     ///
     /// # Errors
     /// The look's own error, or a [`StoreError`].

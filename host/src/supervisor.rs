@@ -38,7 +38,7 @@ pub(crate) async fn run(host: Host) {
 
 /// Gives free slots to those that wait, and tells which processes are to have a runner.
 async fn starting(host: &Host) -> Result<Vec<ProcessId>, StoreError> {
-    let (queued, starting) = host.store().read(process_table::to_start).await?;
+    let (queued, starting) = host.store().look(process_table::to_start)?;
     if !queued {
         return Ok(starting);
     }

@@ -5,6 +5,7 @@ pub mod bed;
 pub mod chaos;
 pub mod doors;
 pub mod gate;
+pub mod load;
 pub mod measure;
 pub mod model_server;
 pub mod oracle;

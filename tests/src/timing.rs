@@ -27,6 +27,12 @@ pub fn p99(times: Vec<Duration>) -> f64 {
     percentile(times, 99)
 }
 
+/// The longest of some times, milliseconds; 0 where there are none.
+#[must_use]
+pub fn longest(times: &[Duration]) -> f64 {
+    times.iter().max().map_or(0.0, |time| time.as_secs_f64() * 1_000.0)
+}
+
 fn percentile(mut times: Vec<Duration>, percent: usize) -> f64 {
     times.sort();
     times[(times.len() * percent / 100).min(times.len() - 1)].as_secs_f64() * 1_000.0

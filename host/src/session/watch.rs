@@ -86,7 +86,7 @@ impl LinkTask {
 pub(super) async fn told_to_stop(host: &Host, process: ProcessId) -> Stop {
     let mut waiter = host.store().waiter(process_table::stop_key(process));
     loop {
-        match host.store().read(move |db| process_table::get(db, process)).await {
+        match host.store().look(|db| process_table::get(db, process)) {
             Ok(row) if row.status.is_end() => return Stop::Ended,
             Ok(row) if row.marked => return Stop::Cancelled,
             Ok(_) => waiter.news().await,

@@ -327,7 +327,7 @@ async fn wait_for(call: &Call, mut told: Value, params: &Spawn) -> Result<Output
     let on: [Uuid; 2] = [process.into(), call.caller.into()];
     let told = Arc::new(told);
     let look = || async {
-        let row = call.host.store().read(move |db| process_table::get(db, process)).await?;
+        let row = call.host.store().look(|db| process_table::get(db, process))?;
         if row.status.is_end() { hand_over(call, process, &told).await.map(Some) } else { Ok::<_, ToolError>(None) }
     };
     // Of all the news of the process only its end matters here.

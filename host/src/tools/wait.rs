@@ -70,7 +70,7 @@ where
     if let Some(found) = look().await? {
         return Ok(Some(found));
     }
-    if wait.is_zero() || asked(call, on).await? {
+    if wait.is_zero() || asked(call, on)? {
         return Ok(None);
     }
     if let Some(waits) = &call.along.waits {
@@ -86,7 +86,7 @@ where
         if let Some(found) = look().await? {
             break Some(found);
         }
-        if asked(call, on).await? {
+        if asked(call, on)? {
             break None;
         }
     };
@@ -118,11 +118,9 @@ pub(super) async fn while_waiting<T>(call: &Call, work: impl Future<Output = T>)
 }
 
 /// Whether someone asks the waiter something: every wait ends then, lest two wait for each other.
-async fn asked(call: &Call, on: &[Uuid]) -> Result<bool, ToolError> {
-    let (caller, on) = (call.caller, on.to_vec());
+fn asked(call: &Call, on: &[Uuid]) -> Result<bool, ToolError> {
     let now = call.host.now();
-    let asked = move |db: &rusqlite::Connection| waits::ends_waits(db, caller, &on, now);
-    Ok(call.host.store().read(asked).await?)
+    Ok(call.host.store().look(|db| waits::ends_waits(db, call.caller, on, now))?)
 }
 
 /// A blocking wait of a process in flight. Dropped, it ends too. Its beginning and its end are carried out whatever

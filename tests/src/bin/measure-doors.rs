@@ -3,14 +3,13 @@
 //! The same call of the same tool through each door, as a multiple of the call without any; the start of a client with
 //! and without a host, as a multiple of the bare start of the same program; memory.
 
-use std::io::{BufRead, BufReader, Write};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use conformance::bed::{Bed, assistant, script};
-use conformance::doors::{Doors, RawClient, Wire, signal, socket, until};
+use conformance::doors::{Doors, RawClient, Wire, signal, until};
+use conformance::load::over_socket;
 use conformance::timing::{p50, pss_kib, tell, timed};
 use rmcp::model::CallToolRequestParams;
 use serde_json::{Value, json};
@@ -54,21 +53,6 @@ async fn in_process(runner: PathBuf) -> (f64, f64) {
     door.cancel().await.expect("it ends");
     client.host.close().await;
     (p50(bare), p50(typed))
-}
-
-/// A client of the socket itself.
-fn over_socket(doors: &Doors) -> Wire {
-    let status: Value = serde_json::from_str(&doors.run(&["status", "--json"]).1).expect("JSON");
-    let mut stream = UnixStream::connect(socket(&doors.state())).expect("a door");
-    let hello =
-        json!({ "want": "mcp", "version": status["host"]["version"], "build": status["host"]["build"], "pid": 1 });
-    stream.write_all(format!("{hello}\n").as_bytes()).expect("written");
-    let mut reply = String::new();
-    BufReader::new(&stream).read_line(&mut reply).expect("a reply");
-    assert!(reply.contains("welcome"), "{reply}");
-    let mut wire = Wire::new(stream.try_clone().expect("a stream"), stream);
-    assert!(wire.shake(), "served");
-    wire
 }
 
 /// A client started, and its handshake answered, milliseconds; it is ended afterwards.

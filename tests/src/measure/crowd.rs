@@ -23,6 +23,7 @@ fn bed(runner: &Path, gate: &Arc<Gate>, count: usize) -> Bed {
     let most = u32::try_from(count + 8).unwrap_or(u32::MAX);
     let limits = &mut bed.limits;
     (limits.running_per_session, limits.running_per_host, limits.living_per_session) = (most, most, most);
+    (limits.tokens_per_tree, limits.tokens_per_day) = (1 << 50, 1 << 50);
     (limits.queue_per_session, limits.model_calls, limits.spawns_per_tree, limits.tool_calls) =
         (most, most, most, most);
     bed

@@ -24,6 +24,8 @@ mod hooks;
 mod interop;
 mod life;
 mod limits;
+#[cfg(unix)]
+mod load;
 mod mail;
 mod mcp;
 mod models;
