@@ -186,7 +186,10 @@ impl ScriptedModel {
         let assistant = assistant.ok_or_else(|| rejected("the script has nothing for this assistant and task"))?;
         let at = ask.messages.iter().filter(|message| message.role == Role::Assistant).count();
         let step = assistant.at(at)?;
-        tokio::time::sleep(Duration::from_millis(step.delay_ms)).await;
+        if step.delay_ms > 0 {
+            // A timer of no time takes up to two milliseconds all the same.
+            tokio::time::sleep(Duration::from_millis(step.delay_ms)).await;
+        }
         if step.hang {
             std::future::pending::<()>().await;
         }
