@@ -29,6 +29,7 @@ mod load;
 mod mail;
 mod mcp;
 mod models;
+mod mutants;
 mod plans;
 mod progress;
 mod questions;
