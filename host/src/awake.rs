@@ -3,7 +3,7 @@
 //!
 //! On Linux, macOS and the BSDs the monotonic clock stands still while the machine sleeps, and that it slept shows in the
 //! Unix clock having gone on. On Windows the monotonic clock goes on as well: there it is looked at every
-//! [`TICK_MS`], and a look that comes much too late means that the machine slept. That part was not tried on a Windows
+//! `TICK_MS`, and a look that comes much too late means that the machine slept. That part was not tried on a Windows
 //! machine that sleeps; its arithmetic is tested.
 
 use std::sync::{Arc, Mutex, PoisonError};
