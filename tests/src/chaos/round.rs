@@ -78,7 +78,7 @@ impl Round {
             ledger: Mutex::default(),
             known: Mutex::default(),
             totals: totals.clone(),
-            hosts: Budget::new(dice.below(4)),
+            hosts: Budget::new(dice.below(5)),
         };
         let mut followed = self.work(&shared, &mut dice);
         self.judge(&shared, &mut dice, &mut followed)?;
