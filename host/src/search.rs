@@ -9,19 +9,19 @@
 //! The index is derived from the registry: delete it and it is rebuilt.
 
 mod analyzer;
+mod corpus;
+mod document;
 mod index;
 mod query;
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tantivy::fieldnorm::FieldNormReader;
-use tantivy::postings::Postings;
-use tantivy::schema::IndexRecordOption;
-use tantivy::{DocSet, Index, InvertedIndexReader, ReloadPolicy, TERMINATED, Term};
+use tantivy::Index;
 
 use crate::registry::{AssistantId, Definition, Registry, Source, slug};
+use corpus::Corpus;
 use query::{Matched, QueryTerm, Weighed};
 pub use query::{QUERY_BYTES_MAX, QUERY_TERMS_MAX};
 
@@ -34,25 +34,8 @@ pub struct SearchIndex {
     /// Places in `assistants`, by the slug of id and name.
     exact: HashMap<String, Vec<usize>>,
     corpus: Corpus,
-}
-
-/// What the search reads of the index.
-struct Corpus {
-    fields: index::Fields,
-    segments: Vec<Segment>,
-    documents: u64,
-    head_average: f32,
-    body_average: f32,
-}
-
-/// A part of the index.
-struct Segment {
-    head: Arc<InvertedIndexReader>,
-    body: Arc<InvertedIndexReader>,
-    head_norms: FieldNormReader,
-    body_norms: FieldNormReader,
-    /// The place in `assistants` of each document; none where it is deleted.
-    places: Vec<Option<usize>>,
+    /// Where it is kept; none where it is in memory only.
+    folder: Option<PathBuf>,
 }
 
 /// Which assistants may be found.
@@ -122,11 +105,22 @@ impl SearchIndex {
     /// As [`SearchIndex::in_memory`].
     pub fn open(folder: &Path, registry: &Registry) -> Result<Self, SearchError> {
         match index::on_disk(folder, registry).and_then(|index| Self::over(&index, registry)) {
-            Ok(index) => Ok(index),
+            Ok(index) => Ok(Self { folder: Some(folder.to_owned()), ..index }),
             Err(error) => {
                 tracing::warn!(folder = %folder.display(), %error, "the search index is kept in memory");
                 Self::in_memory(registry)
             }
+        }
+    }
+
+    /// The index of `registry`, which comes after the registry of this one; in the same place.
+    ///
+    /// # Errors
+    /// As [`SearchIndex::in_memory`].
+    pub fn follow(&self, registry: &Registry) -> Result<Self, SearchError> {
+        match &self.folder {
+            Some(folder) => Self::open(folder, registry),
+            None => Self::in_memory(registry),
         }
     }
 
@@ -141,39 +135,8 @@ impl SearchIndex {
                 exact.entry(text).or_default().push(place);
             }
         }
-        let (_, fields) = index::schema();
-        let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
-        let searcher = reader.searcher();
-        let mut segments = Vec::new();
-        let (mut documents, mut head_tokens, mut body_tokens) = (0, 0, 0);
-        for segment in searcher.segment_readers() {
-            let (head, body) = (segment.inverted_index(fields.head)?, segment.inverted_index(fields.body)?);
-            documents += u64::from(segment.max_doc());
-            head_tokens += head.total_num_tokens();
-            body_tokens += body.total_num_tokens();
-            let ids = segment.fast_fields().str(index::ID)?;
-            let mut id = String::new();
-            let mut own = vec![None; segment.max_doc() as usize];
-            for doc in segment.doc_ids_alive() {
-                if let Some(ids) = &ids
-                    && let Some(ordinal) = ids.term_ords(doc).next()
-                    && ids.ord_to_str(ordinal, &mut id)?
-                {
-                    own[doc as usize] = places.get(id.as_str()).copied();
-                }
-            }
-            segments.push(Segment {
-                head,
-                body,
-                head_norms: segment.get_fieldnorms_reader(fields.head)?,
-                body_norms: segment.get_fieldnorms_reader(fields.body)?,
-                places: own,
-            });
-        }
-        let average = |tokens: u64| if documents == 0 { 1.0 } else { tokens as f32 / documents as f32 };
-        let (head_average, body_average) = (average(head_tokens), average(body_tokens));
-        let corpus = Corpus { fields, segments, documents, head_average, body_average };
-        Ok(Self { assistants, exact, corpus })
+        let corpus = Corpus::read(index, &places)?;
+        Ok(Self { assistants, exact, corpus, folder: None })
     }
 
     /// The assistants for a task, best first, at most `limit`.
@@ -243,32 +206,6 @@ struct Ranked {
     bm25: f32,
     share: f32,
     matched: Matched,
-}
-
-impl Segment {
-    /// The BM25 of each document, and the terms that it has.
-    fn scores(&self, fields: index::Fields, terms: &[Weighed]) -> std::io::Result<Vec<(f32, Matched)>> {
-        let mut scores = vec![(0.0, 0); self.places.len()];
-        for (n, term) in terms.iter().enumerate() {
-            let parts = [
-                (&self.head, &self.head_norms, fields.head, &term.head),
-                (&self.body, &self.body_norms, fields.body, &term.body),
-            ];
-            for (inverted, norms, field, weight) in parts {
-                let Some(weight) = weight else { continue };
-                let key = Term::from_field_text(field, &term.term);
-                let Some(mut postings) = inverted.read_postings(&key, IndexRecordOption::WithFreqs)? else { continue };
-                let mut doc = postings.doc();
-                while doc != TERMINATED {
-                    let (bm25, matched) = &mut scores[doc as usize];
-                    *bm25 += weight.score(norms.fieldnorm_id(doc), postings.term_freq());
-                    *matched |= 1 << n;
-                    doc = postings.advance();
-                }
-            }
-        }
-        Ok(scores)
-    }
 }
 
 #[cfg(test)]

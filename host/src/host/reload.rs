@@ -7,7 +7,6 @@ use tokio::sync::Mutex;
 
 use super::{Host, OpenError};
 use crate::registry::{Registry, mirror};
-use crate::search::SearchIndex;
 use crate::store::StoreError;
 
 /// One at a time. Who asks while one runs gets the next one, and shares it with all others that asked meanwhile.
@@ -48,7 +47,7 @@ impl Host {
             }
             let index = match same {
                 true => host.search(),
-                false => Arc::new(SearchIndex::open(&host.state_dir().join("search"), &registry)?),
+                false => Arc::new(host.search().follow(&registry)?),
             };
             Ok::<_, OpenError>(Some((Arc::new(registry), index)))
         });

@@ -2,42 +2,16 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 
 use tantivy::directory::{Directory, INDEX_WRITER_LOCK, MmapDirectory};
-use tantivy::schema::{FAST, Field, IndexRecordOption, STRING, Schema, TextFieldIndexing, TextOptions};
-use tantivy::{Index, IndexWriter, TantivyDocument, TantivyError};
+use tantivy::{Index, IndexWriter, TantivyError};
 
-use super::analyzer::{ANALYZER_VERSION, analyzer, split_camel};
-use crate::registry::{Definition, Registry, slug};
+use super::analyzer::{ANALYZER_VERSION, analyzer};
+use super::document::{ANALYZER, document, schema};
+use crate::registry::Registry;
 
 /// Bytes that the writer may use before it writes a segment; the least that tantivy takes.
 const WRITER_BYTES: usize = 15_000_000;
-const ANALYZER: &str = "assistants";
-
-/// The fields of a document.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Fields {
-    pub(super) id: Field,
-    /// Name, description and tags, as one text.
-    pub(super) head: Field,
-    /// The system prompt.
-    pub(super) body: Field,
-}
-
-pub(super) const ID: &str = "id";
-
-pub(super) fn schema() -> (Schema, Fields) {
-    let mut schema = Schema::builder();
-    let indexing = TextFieldIndexing::default().set_tokenizer(ANALYZER).set_index_option(IndexRecordOption::WithFreqs);
-    let text = TextOptions::default().set_indexing_options(indexing);
-    let fields = Fields {
-        id: schema.add_text_field(ID, STRING | FAST),
-        head: schema.add_text_field("head", text.clone()),
-        body: schema.add_text_field("body", text),
-    };
-    (schema.build(), fields)
-}
 
 /// An index that lives as long as the program.
 pub(super) fn in_memory(registry: &Registry) -> tantivy::Result<Index> {
@@ -115,20 +89,4 @@ fn fill(index: &Index, registry: &Registry) -> tantivy::Result<()> {
     commit.set_payload(&stamp(registry));
     commit.commit()?;
     writer.wait_merging_threads()
-}
-
-fn document(fields: Fields, definition: &Arc<Definition>) -> TantivyDocument {
-    let mut head = definition.name.clone();
-    let mut add = |text: &str| head.extend(["\n", text]);
-    split_camel(&definition.name).iter().for_each(|split| add(split));
-    if slug(&definition.name).as_deref() != Some(definition.id.as_str()) {
-        add(definition.id.as_str());
-    }
-    add(&definition.description);
-    definition.tags.iter().for_each(|tag| add(tag));
-    let mut document = TantivyDocument::new();
-    document.add_text(fields.id, definition.id.as_str());
-    document.add_text(fields.head, head);
-    document.add_text(fields.body, &definition.system_prompt);
-    document
 }

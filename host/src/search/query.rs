@@ -4,7 +4,7 @@ use tantivy::Term;
 use tantivy::query::Bm25Weight;
 
 use super::analyzer::analyzer;
-use super::{Corpus, Segment};
+use super::corpus::{Corpus, Segment};
 
 /// Bytes of a query that are read.
 pub const QUERY_BYTES_MAX: usize = 8 * 1024;
