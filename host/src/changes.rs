@@ -207,7 +207,7 @@ impl Changes {
         let before: HashMap<&AssistantId, &Arc<Definition>> =
             self.known.assistants().iter().map(|known| (&known.id, known)).collect();
         for assistant in now.assistants() {
-            if before.get(&assistant.id).is_none_or(|known| known.content_hash != assistant.content_hash) {
+            if before.get(&assistant.id).is_none_or(|known| *known != assistant) {
                 self.ready.push_back(Change::Assistant(assistant.clone()));
             }
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::SystemTime;
 
 use assistant_protocol::ids::{ProcessId, SessionId};
 use serde_json::{Map, Value};
@@ -19,7 +20,7 @@ use crate::launcher::{RunnerCommand, Strays};
 use crate::limits::Limits;
 use crate::model::Models;
 use crate::process_table::{self, Cause, End, Process, Status};
-use crate::registry::{Registry, mirror};
+use crate::registry::{Files, Registry, mirror};
 use crate::search::{SearchError, SearchIndex};
 use crate::store::{Store, StoreError};
 use crate::tools::{self, Along, CallError, Output, Tool};
@@ -33,6 +34,7 @@ mod reload;
 mod retention;
 mod sessions;
 mod slept;
+mod watch;
 
 pub use assistants::NotStored;
 #[cfg(feature = "socket")]
@@ -137,10 +139,11 @@ impl Host {
         host.0.supervisor.spawn(async move { sessions::end_the_left(leaving).await });
         host.0.supervisor.spawn(slept::watch(host.clone()));
         host.0.supervisor.spawn(retention::run(host.clone()));
-        let expiring = host.clone();
-        host.0.supervisor.spawn(async move { expiry::run(expiring).await });
-        let hooked = host.clone();
-        host.0.supervisor.spawn(async move { hooks::run(hooked, before).await });
+        if host.0.options.watch {
+            host.0.supervisor.spawn(watch::run(host.clone()));
+        }
+        host.0.supervisor.spawn(expiry::run(host.clone()));
+        host.0.supervisor.spawn(hooks::run(host.clone(), before));
         host.0.supervisor.close();
         Ok(host)
     }
@@ -370,7 +373,8 @@ fn open_files(options: Options) -> Result<Shared, OpenError> {
     let lock = lock::hold(&options.state, options.lock_wait)?;
     let store = Arc::new(Store::open(&options.state, options.clock.clone())?);
     let stored = store.look(|db| Ok::<_, StoreError>(mirror::stored(db)?))?;
-    let registry = Registry::read(&options.sources).join(stored);
+    let files = Files::default().again(&options.sources, SystemTime::now());
+    let registry = files.registry().join(stored.into_iter().map(Arc::new));
     let search = SearchIndex::open(&options.state.join("search"), &registry)?;
     Ok(Shared {
         tools,
@@ -387,7 +391,7 @@ fn open_files(options: Options) -> Result<Shared, OpenError> {
         registry_changed: broadcast::Sender::new(REGISTRIES_MAX),
         deltas: broadcast::Sender::new(DELTAS_MAX),
         graces: sessions::Graces::default(),
-        reloads: reload::Reloads::default(),
+        reloads: reload::Reloads::after(files),
         slept: slept::Slept::default(),
         keys_elsewhere: RwLock::default(),
         _lock: lock,

@@ -8,12 +8,14 @@ mod definition;
 mod diagnostic;
 mod examples;
 mod fields;
+mod files;
 mod frontmatter;
 mod hash;
 mod id;
 mod keys;
 pub mod mirror;
 mod nearest;
+mod places;
 mod reader;
 mod walk;
 mod yaml;
@@ -22,19 +24,22 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use serde::Serialize;
 
 pub use definition::{Definition, Source};
 pub use diagnostic::{Code, Diagnostic, Severity};
+pub use files::Files;
 pub use hash::sha256_hex;
 pub use id::{AssistantId, BadAssistantId, ID_CHARS_MAX, slug};
+pub use places::{Layout, SourceDir, sources};
 pub(crate) use reader::READER_VERSION;
 pub use reader::{NAME_CHARS_MAX, read_markdown};
-pub use walk::{ENTRIES_MAX, FILE_BYTES_MAX, FOLDER_DEPTH_MAX, Layout, SourceDir, sources};
+pub use walk::{ENTRIES_MAX, FILE_BYTES_MAX, FOLDER_DEPTH_MAX};
 
 /// Every assistant, at one time.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Registry {
     assistants: Vec<Arc<Definition>>,
     shadowed: Vec<Shadowed>,
@@ -64,19 +69,9 @@ impl Registry {
     /// Never fails: what cannot be read is in [`Registry::skipped`].
     #[must_use]
     pub fn read(sources: &[SourceDir]) -> Self {
-        let mut skipped = Vec::new();
-        let mut found = Vec::new();
-        for dir in sources {
-            for path in walk::files(dir, &mut skipped) {
-                let read = walk::read(&path).and_then(|bytes| reader::read_markdown(&bytes, &path, dir.source));
-                match read {
-                    Ok(definition) => found.push(Arc::new(definition)),
-                    Err(reason) => skipped.push(reason),
-                }
-            }
-        }
-        skipped.sort_by(|a, b| a.file.cmp(&b.file).then(a.code.cmp(&b.code)));
-        Self::of(found, Vec::new(), skipped)
+        // Nothing is known, so all is read, and nothing is kept for a next time.
+        let files = Files::default().again(sources, SystemTime::UNIX_EPOCH);
+        files.registry().as_ref().clone()
     }
 
     /// A registry of `definitions`, first in precedence first, without files.
@@ -87,9 +82,16 @@ impl Registry {
 
     /// The same with `stored` behind all that is there: those that the database keeps.
     #[must_use]
-    pub fn join(self, stored: Vec<Definition>) -> Self {
-        let all = self.assistants.into_iter().chain(stored.into_iter().map(Arc::new)).collect();
-        Self::of(all, self.shadowed, self.skipped)
+    pub fn join(&self, stored: impl IntoIterator<Item = Arc<Definition>>) -> Self {
+        let all = self.assistants.iter().cloned().chain(stored).collect();
+        Self::of(all, self.shadowed.clone(), self.skipped.clone())
+    }
+
+    /// `definition`, as the one that is here already where that is equal.
+    #[must_use]
+    pub fn same_or(&self, definition: Definition) -> Arc<Definition> {
+        let known = self.get(&definition.id).filter(|known| ***known == definition);
+        known.cloned().unwrap_or_else(|| Arc::new(definition))
     }
 
     fn of(found: Vec<Arc<Definition>>, mut shadowed: Vec<Shadowed>, skipped: Vec<Diagnostic>) -> Self {

@@ -57,12 +57,20 @@ impl Setting {
 
     /// Where assistants are read from, for whoever wonders why there are none.
     pub(super) fn where_read(&self) -> String {
-        let folders: Vec<String> = self.sources.iter().map(|source| source.path.display().to_string()).collect();
+        let shown = |source: &SourceDir| source.path.display().to_string();
+        let there: Vec<String> = self.sources.iter().filter(|source| source.path.is_dir()).map(shown).collect();
+        let folders = match (there.is_empty(), self.sources.first()) {
+            (false, _) => format!("assistants are read from {}", there.join(", ")),
+            (true, Some(first)) => {
+                format!("there is no folder of assistants; {} is the first to be read", shown(first))
+            }
+            (true, None) => "there is no folder to read assistants from; --assistants names one".to_owned(),
+        };
         let project = match &self.project {
             Some(project) => format!("the project is {}", project.display()),
             None => "no project was found: --project names one, else it is the repository around the folder".to_owned(),
         };
-        format!("{project}; assistants are read from {}", folders.join(", "))
+        format!("{project}; {folders}")
     }
 
     /// What a host is opened with.

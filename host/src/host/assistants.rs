@@ -59,7 +59,7 @@ impl Host {
             Ok::<_, NotStored>(())
         });
         removed.await?;
-        self.reload().await?;
+        self.rejoin().await?;
         Ok(())
     }
 
@@ -97,7 +97,7 @@ impl Host {
             Ok::<_, NotStored>(())
         });
         stored.await?;
-        self.reload().await?;
+        self.rejoin().await?;
         Ok(())
     }
 }

@@ -22,6 +22,9 @@ pub struct Options {
     pub project: Option<PathBuf>,
     /// Where definitions are read from, first in precedence first.
     pub sources: Vec<SourceDir>,
+    /// Whether the folders of the sources are watched, so that a file that changes is read at once. Else
+    /// [`Host::reload`](super::Host::reload) reads them.
+    pub watch: bool,
     /// What answers model calls.
     pub models: Models,
     /// A definition that names an unknown model is refused.
@@ -59,6 +62,7 @@ impl Options {
             state,
             project: None,
             sources: Vec::new(),
+            watch: true,
             models: Models::default(),
             strict_models: false,
             limits: Limits::default(),

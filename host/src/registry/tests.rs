@@ -50,7 +50,7 @@ fn first_source_wins() {
     let sources = [at("project", Source::Project), at("user", Source::User)];
     let stored = Registry::read(&[at("project", Source::Project)]).assistants()[0].as_ref().clone();
     let stored = Definition { source: Source::Database, path: None, ..stored };
-    let registry = Registry::read(&sources).join(vec![stored]);
+    let registry = Registry::read(&sources).join([Arc::new(stored)]);
     let [only] = registry.assistants() else { panic!("one is left") };
     assert_eq!(only.source, Source::Project);
     let hidden: Vec<_> = registry.shadowed().iter().map(|hidden| hidden.source).collect();
@@ -127,13 +127,23 @@ fn places_and_their_order() {
     check(None, None, None, &[], &[]);
     check(Some("/p"), Some("/h"), Some("/c"), &["/x", "/y", "/x"], &["dir /x", "dir /y"]);
     check(None, None, Some("/c"), &[], &["user /c/assistants"]);
-    let below = |source: &str, root: &str| {
-        [".agents/", ".claude/", ".github/", ".cursor/", ".opencode/", ".gemini/", ".codex/", ""]
-            .map(|folder| format!("{source} {root}/{folder}agents"))
+    let below = |source: &str, root: &str, more: &[&str]| {
+        let systems = ["agents", "claude", "github", "cursor", "opencode", "gemini", "codex", "goose", "pi"];
+        let folders = systems.map(|system| format!(".{system}/agents")).into_iter();
+        let rest = [".opencode/agent", ".opencode/modes", ".opencode/mode"].into_iter().chain(more.iter().copied());
+        let folders = folders.chain(rest.chain(["agents"]).map(str::to_owned));
+        folders.map(|folder| format!("{source} {root}/{folder}")).collect::<Vec<_>>()
     };
-    let all = [below("project", "/p"), below("user", "/h")].concat();
-    check(Some("/p"), Some("/h"), None, &[], &all.iter().map(String::as_str).collect::<Vec<_>>());
-    check(Some("/h"), Some("/h"), None, &[], &below("project", "/h").each_ref().map(String::as_str));
+    let project = below("project", "/p", &[".github/chatmodes"]);
+    let opencode = ["agents", "agent", "modes", "mode"].map(|folder| format!(".config/opencode/{folder}"));
+    let more = [&opencode.each_ref().map(String::as_str)[..], &[".config/goose/agents", ".pi/agent/agents"]].concat();
+    let user = below("user", "/h", &more);
+    let both = [project, user].concat();
+    check(Some("/p"), Some("/h"), None, &[], &both.iter().map(String::as_str).collect::<Vec<_>>());
+    // A home that is the project too is the project's.
+    let mut both = below("project", "/h", &[".github/chatmodes"]);
+    both.extend(more.iter().map(|folder| format!("user /h/{folder}")));
+    check(Some("/h"), Some("/h"), None, &[], &both.iter().map(String::as_str).collect::<Vec<_>>());
 }
 
 #[test]

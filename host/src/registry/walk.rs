@@ -1,11 +1,11 @@
-//! Which files there are: places, precedence, and a bounded walk that follows no link out of its folder.
+//! Which files of a source are candidates: a bounded walk that follows no link out of its folder; and their bytes.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::definition::Source;
 use super::diagnostic::{Code, Diagnostic};
+use super::places::{Layout, SourceDir};
 
 /// Largest file that is read, bytes.
 pub const FILE_BYTES_MAX: u64 = 1024 * 1024;
@@ -14,92 +14,18 @@ pub const FOLDER_DEPTH_MAX: usize = 16;
 /// Most files and folders of a source.
 pub const ENTRIES_MAX: usize = 200_000;
 
-/// Folders that are never entered.
-const FOLDERS_SKIPPED: &[&str] = &[".git", "node_modules"];
-/// Where systems keep their agents, below a project or a home, in order of precedence.
-const FOLDERS: &[&str] = &[
-    ".agents/agents",
-    ".claude/agents",
-    ".github/agents",
-    ".cursor/agents",
-    ".opencode/agents",
-    ".gemini/agents",
-    ".codex/agents",
-];
-
-/// Which files of a folder are definitions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Layout {
-    /// Every `.md` file at any depth.
-    Files,
-    /// `NAME/agent.md` only; `main` is the session's own.
-    Folders,
-}
-
-/// A folder with definitions.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SourceDir {
-    /// What it is to the user.
-    pub source: Source,
-    /// The folder.
-    pub path: PathBuf,
-    /// Which of its files count.
-    pub layout: Layout,
-    /// Whether it must be there.
-    pub required: bool,
-}
-
-/// The folders to read, first in precedence first.
-///
-/// `dirs` replace all others. Without them: the project's, then the user's below `home`, then `assistants` below
-/// `config_dir`. A folder that two of them name counts once.
-#[must_use]
-pub fn sources(
-    project: Option<&Path>,
-    home: Option<&Path>,
-    config_dir: Option<&Path>,
-    dirs: &[PathBuf],
-) -> Vec<SourceDir> {
-    let mut found = Vec::new();
-    let mut add = |source, path: PathBuf, layout| {
-        let required = source == Source::Dir;
-        found.push(SourceDir { source, path, layout, required });
-    };
-    for dir in dirs {
-        add(Source::Dir, dir.clone(), Layout::Files);
+/// The folder that `dir` is, links followed; none where it is not there. Why it cannot be found is told in `skipped`.
+pub(super) fn root(dir: &SourceDir, skipped: &mut Vec<Diagnostic>) -> Option<PathBuf> {
+    match fs::canonicalize(&dir.path) {
+        Ok(root) => return Some(root),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !dir.required => {}
+        Err(error) => skipped.push(unreadable(&dir.path, &error)),
     }
-    if dirs.is_empty() {
-        for (source, root) in [(Source::Project, project), (Source::User, home)] {
-            let Some(root) = root else { continue };
-            FOLDERS.iter().for_each(|folder| add(source, root.join(folder), Layout::Files));
-            add(source, root.join("agents"), Layout::Folders);
-        }
-        if let Some(config_dir) = config_dir {
-            add(Source::User, config_dir.join("assistants"), Layout::Files);
-        }
-    }
-    let mut seen = Vec::new();
-    found.retain(|dir| {
-        let real = (fs::canonicalize(&dir.path).unwrap_or_else(|_| dir.path.clone()), dir.layout);
-        let new = !seen.contains(&real);
-        if new {
-            seen.push(real);
-        }
-        new
-    });
-    found
+    None
 }
 
-/// The candidates of `dir`, sorted by path; what is no candidate is told in `skipped`.
-pub(super) fn files(dir: &SourceDir, skipped: &mut Vec<Diagnostic>) -> Vec<PathBuf> {
-    let root = match fs::canonicalize(&dir.path) {
-        Ok(root) => root,
-        Err(error) if error.kind() == io::ErrorKind::NotFound && !dir.required => return Vec::new(),
-        Err(error) => {
-            skipped.push(unreadable(&dir.path, &error));
-            return Vec::new();
-        }
-    };
+/// The candidates of `dir`, which is the folder `root`, sorted by path; what is no candidate is told in `skipped`.
+pub(super) fn files(dir: &SourceDir, root: &Path, skipped: &mut Vec<Diagnostic>) -> Vec<PathBuf> {
     let mut walk = Walk { root, layout: dir.layout, files: Vec::new(), skipped, entries: 0 };
     walk.folder(&dir.path, 0);
     walk.files.sort();
@@ -140,7 +66,7 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 struct Walk<'a> {
-    root: PathBuf,
+    root: &'a Path,
     layout: Layout,
     files: Vec<PathBuf>,
     skipped: &'a mut Vec<Diagnostic>,
@@ -168,13 +94,15 @@ impl Walk<'_> {
                 return;
             }
             match entry.and_then(|entry| Ok((entry.path(), entry.file_type()?))) {
-                Ok((path, kind)) if kind.is_symlink() => self.link(&path),
                 Ok((path, kind)) if kind.is_dir() => {
-                    if !FOLDERS_SKIPPED.iter().any(|name| path.file_name().is_some_and(|found| found == *name)) {
+                    if self.layout.enters(&name(&path), depth) {
                         self.folder(&path, depth + 1);
                     }
                 }
                 Ok((path, kind)) if kind.is_file() => self.file(path, depth),
+                // Beside an agent lie its memory and its data.
+                Ok((path, _)) if self.layout == Layout::Folders && !self.layout.takes(&name(&path), depth) => {}
+                Ok((path, kind)) if kind.is_symlink() => self.link(&path),
                 Ok((path, _)) => self.skip(Code::SpecialFile, &path, "a pipe, socket or device"),
                 Err(error) => self.skipped.push(unreadable(folder, &error)),
             }
@@ -182,26 +110,24 @@ impl Walk<'_> {
     }
 
     fn file(&mut self, path: PathBuf, depth: usize) {
-        let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
+        let name = name(&path);
         match self.layout {
-            _ if name.starts_with('.') => {}
-            Layout::Files if name.ends_with(".md") => self.files.push(path),
-            Layout::Folders if name == "agent.md" && depth == 1 => {
-                if super::reader::stem(&path) == "main" {
+            layout if layout.takes(&name, depth) => match layout {
+                Layout::Folders if super::reader::stem(&path) == "main" => {
                     self.skip(Code::ReservedName, &path, "`main` is the session's own name");
-                } else {
-                    self.files.push(path);
                 }
+                Layout::Files | Layout::Folders => self.files.push(path),
+            },
+            Layout::Files if !name.starts_with('.') => {
+                self.skip(Code::UnknownFormat, &path, "only Markdown files are read");
             }
-            // Beside an agent lie its memory and its data.
-            Layout::Folders => {}
-            Layout::Files => self.skip(Code::UnknownFormat, &path, "only Markdown files are read"),
+            Layout::Files | Layout::Folders => {}
         }
     }
 
     fn link(&mut self, path: &Path) {
         match fs::canonicalize(path) {
-            Ok(real) if real.starts_with(&self.root) => {
+            Ok(real) if real.starts_with(self.root) => {
                 self.skip(Code::LinkInside, path, "a link within the folder; its target is read in its own place");
             }
             Ok(_) => self.skip(Code::LinkOutside, path, "a link out of the folder is not followed"),
@@ -212,6 +138,11 @@ impl Walk<'_> {
     fn skip(&mut self, code: Code, path: &Path, message: impl Into<String>) {
         self.skipped.push(Diagnostic::new(code, &path.display().to_string(), message));
     }
+}
+
+/// The last part of a path, as it can be compared.
+fn name(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Diagnostic {

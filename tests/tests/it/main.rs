@@ -24,6 +24,7 @@ mod hooks;
 mod interop;
 mod life;
 mod limits;
+mod live;
 #[cfg(unix)]
 mod load;
 mod mail;

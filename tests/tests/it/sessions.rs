@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use assistant_host::host::Ending;
+use assistant_host::host::{Ending, Host};
 use assistant_host::process_table::NotOpened;
 use assistant_protocol::ids::SessionId;
 use conformance::bed::{Bed, Client, assistant, script};
@@ -106,7 +106,9 @@ async fn in_process_clients_come_and_go_and_the_host_stays() {
 #[tokio::test(flavor = "multi_thread")]
 async fn files_that_came_changed_and_went_are_seen_after_a_reload() {
     let bed = bed(0);
-    let client = bed.open().await;
+    let mut options = bed.options();
+    options.watch = false;
+    let client = Client::of(&Host::open(options).await.expect("a host")).await;
     let file = |name: &str| bed.dir.path().join("assistants").join(name);
     let found = async |text: &str| {
         let found = client.call("search_assistant", json!({ "query": text })).await;

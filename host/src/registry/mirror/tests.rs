@@ -56,7 +56,7 @@ fn leaves_the_databases_own_alone() {
     assert_eq!(rows(&db), ["both database 1 1 -", "own database 1 1 -"]);
     let own = stored(&db).expect("stored");
     assert_eq!(own.iter().map(|found| found.id.as_str()).collect::<Vec<_>>(), ["both", "own"]);
-    let joined = registry.join(own);
+    let joined = registry.join(own.into_iter().map(std::sync::Arc::new));
     assert_eq!(joined.find_exact("both").expect("both").system_prompt, "2", "files come first");
     assert_eq!(mirror(&db, &joined, 3).expect("mirrored"), MirrorSummary::default());
 
