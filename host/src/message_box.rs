@@ -180,7 +180,7 @@ pub(crate) fn post(
     tx.wake(thread.id);
     match to {
         Some(to) => tx.wake(to),
-        None => tx.wake(thread.session),
+        None => process_table::wake_session(tx, thread.session)?,
     }
     Ok(message)
 }

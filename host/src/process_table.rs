@@ -30,12 +30,13 @@ pub use end::{
 };
 pub use keys::{Keyed, keep_keyed, keyed};
 pub use progress::{add_usage, count_tool_call, count_turn, exited, wait_begins, wait_ends};
+pub(crate) use session::wake_session;
 pub use session::{
     NotOpened, SessionRow, end_left_session, end_session, leave_session, may_act, open_session, open_session_as,
-    open_sessions, session, session_above,
+    open_sessions, principal_key, session, session_above,
 };
 pub use slots::{Capacity, capacity, living, start_ready, to_start};
-pub use spawn::{NewProcess, Refused, Spawned, resumption_of, spawn};
+pub use spawn::{LEVEL_UNKNOWN, NewProcess, Refused, Spawned, resumption_of, spawn};
 pub(crate) use trees::GO_ON;
 pub use trees::{Listed, Whose, living_of, newest, task, tree, trees};
 

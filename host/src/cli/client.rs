@@ -34,14 +34,24 @@ pub(super) struct Refused {
     pub(super) code: String,
     /// The same in words.
     pub(super) message: String,
-    /// What to do next; for models.
+    /// What to do next.
     #[serde(default)]
     pub(super) hint: String,
 }
 
 impl From<Refused> for Failure {
     fn from(refused: Refused) -> Self {
-        Failure::new(FAILED, refused.message)
+        Failure::new(FAILED, refused.words())
+    }
+}
+
+impl Refused {
+    /// What happened and what to do next, in one line.
+    pub(super) fn words(&self) -> String {
+        match self.hint.trim() {
+            "" => self.message.clone(),
+            hint => format!("{}; {hint}", self.message.trim_end_matches('.')),
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use super::{Failure, Places, USAGE};
 use crate::config::paths;
 use crate::door::hello::{Asked, Hello, VARIABLES_MAX, Want};
 use crate::launcher::DEPTH;
+use crate::process_table::LEVEL_UNKNOWN;
 use crate::registry::sha256_hex;
 
 /// The build of this program.
@@ -106,7 +107,8 @@ pub(super) fn project(places: &Places, cwd: &Path) -> Result<Option<PathBuf>, Fa
 /// How many levels of assistants this program is below: a runner of another host tells it. What is no number is as deep
 /// as can be, so that a broken value lets nothing grow.
 pub(super) fn level() -> u32 {
-    std::env::var_os(DEPTH).map_or(0, |depth| depth.to_str().and_then(|text| text.parse().ok()).unwrap_or(u32::MAX))
+    std::env::var_os(DEPTH)
+        .map_or(0, |depth| depth.to_str().and_then(|text| text.parse().ok()).unwrap_or(LEVEL_UNKNOWN))
 }
 
 /// Tells configurations apart. One that cannot be read is like none: whoever needs it says why.

@@ -91,10 +91,7 @@ pub(super) fn not_spawned(refused: &Refused) -> Failure {
         "bad_argument" => USAGE,
         _ => FAILED,
     };
-    match refused.code.as_str() {
-        "unknown_assistant" | "no_match" => Failure::new(code, format!("{}. {}", refused.message, refused.hint)),
-        _ => Failure::new(code, &refused.message),
-    }
+    Failure::new(code, refused.words())
 }
 
 fn tell_spawned(spawned: &Value) {

@@ -167,7 +167,7 @@ async fn spawn_all(
             }
             Err(refused) => {
                 if as_json {
-                    let error = json!({ "code": refused.code, "message": refused.message });
+                    let error = json!({ "code": refused.code, "message": refused.message, "hint": refused.hint });
                     bar.suspend(|| say(&json!({ "task": number, "error": error }).to_string()));
                 }
                 refusals.push((number, refused));
@@ -181,7 +181,7 @@ async fn spawn_all(
         [(_, refused)] if !many => Err(not_spawned(refused)),
         several => {
             for (number, refused) in several {
-                talk(&format!("task {number}: {}", refused.message));
+                talk(&format!("task {number}: {}", refused.words()));
             }
             Ok((ids, FAILED))
         }
@@ -264,7 +264,7 @@ pub(super) async fn resume(places: &Places, args: &ResumeArgs) -> Result<u8, Fai
             // With --failed, what goes on already is no fault.
             Err(refused) if args.failed && refused.code == "process_resumed" => {}
             Err(refused) => {
-                talk(&format!("{}: {}", short(process), refused.message));
+                talk(&format!("{}: {}", short(process), refused.words()));
                 code = FAILED;
             }
         }

@@ -160,7 +160,7 @@ pub(super) async fn cancel(places: &Places, args: &CancelArgs) -> Result<u8, Fai
                 cancelled.extend(ended);
             }
             Err(refused) => {
-                talk(&format!("{}: {}", short(process), refused.message));
+                talk(&format!("{}: {}", short(process), refused.words()));
                 code = FAILED;
             }
         }

@@ -4,7 +4,7 @@ use assistant_protocol::ids::{ProcessId, SessionId};
 use rusqlite::named_params;
 use serde_json::{Value, json};
 
-use super::session::end_if_queued;
+use super::session::{end_if_queued, wake_session};
 use super::{Cause, LIVING, Process, Reason, Status, advance, children, get, id, progress::set_waits};
 use crate::events;
 use crate::message_box::{self, Kind};
@@ -104,6 +104,7 @@ pub fn end(tx: &mut Tx<'_>, process: ProcessId, how: End) -> Result<bool, StoreE
     tx.wake(process);
     tx.wake(super::stop_key(process));
     tx.wake(crate::store::SUPERVISOR);
+    wake_session(tx, row.session)?;
     Ok(true)
 }
 
@@ -196,8 +197,7 @@ fn pass_on(tx: &mut Tx<'_>, child: &Process, session: SessionId) -> Result<(), S
         });
         events::record(tx, child.id, events::Kind::Message, &told)?;
     }
-    tx.wake(session);
-    Ok(())
+    wake_session(tx, session)
 }
 
 /// How a process gets its messages, and whether it has.

@@ -2,9 +2,11 @@
 
 use assistant_protocol::ids::SessionId;
 use rusqlite::{Connection, OptionalExtension, named_params};
+use uuid::Uuid;
 
 use super::{Cause, cancel_marked, end, find, get, id, roots};
 use crate::caller::Caller;
+use crate::registry::sha256_hex;
 use crate::store::{StoreError, Tx};
 
 /// A row of the sessions.
@@ -63,6 +65,28 @@ pub fn session(db: &Connection, session: SessionId) -> Result<Option<SessionRow>
         })
     });
     Ok(row.optional()?)
+}
+
+/// Whoever waits for news of any session of the principal of this one waits under this key; none where there is no such
+/// session.
+///
+/// # Errors
+/// The store's.
+pub fn principal_key(db: &Connection, session_id: SessionId) -> Result<Option<Uuid>, StoreError> {
+    let Some(row) = session(db, session_id)? else { return Ok(None) };
+    Ok(Uuid::parse_str(&sha256_hex(row.principal.as_bytes())[..32]).ok())
+}
+
+/// Wakes whoever waits for news of a session, and whoever waits for news of all of its principal.
+///
+/// # Errors
+/// The store's.
+pub(crate) fn wake_session(tx: &mut Tx<'_>, session: SessionId) -> Result<(), StoreError> {
+    tx.wake(session);
+    if let Some(key) = principal_key(tx.db, session)? {
+        tx.wake(key);
+    }
+    Ok(())
 }
 
 /// The sessions that have not ended, those included that were left.

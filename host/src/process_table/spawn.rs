@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::{Status, advance, budget, get, id, session, slots};
 use crate::caller::Caller;
+use crate::launcher::DEPTH;
 use crate::limits::Limits;
 use crate::store::{StoreError, Tx};
 
@@ -55,6 +56,16 @@ pub struct Spawned {
     pub capacity: slots::Capacity,
 }
 
+/// A level that nobody knows: what was told of it is no number. It counts as the deepest.
+pub const LEVEL_UNKNOWN: u32 = u32::MAX;
+
+fn at_level(level: u32) -> String {
+    match level {
+        LEVEL_UNKNOWN => format!("at no level that is known, because its variable {DEPTH} is no number"),
+        level => format!("at level {level}"),
+    }
+}
+
 /// Why nothing was spawned.
 #[derive(Debug, thiserror::Error)]
 pub enum Refused {
@@ -62,7 +73,7 @@ pub enum Refused {
     #[error("the caller has ended")]
     CallerEnded,
     /// The caller is as deep as assistants may be.
-    #[error("the caller is at level {count}, the deepest that may be is {limit}")]
+    #[error("the caller is {}, the deepest that may be is {limit}", at_level(*count))]
     Depth {
         /// Levels below a session.
         count: u32,

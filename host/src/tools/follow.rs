@@ -142,16 +142,22 @@ async fn wait_assistant(call: Call, params: Wait) -> Result<Output, ToolError> {
             mine(db, caller, *process)?;
         }
         let watched = if named.is_empty() { process_table::living_of(db, caller)? } else { named.clone() };
-        Ok::<_, ToolError>((named, watched))
+        let everyone = match caller {
+            Caller::Session(session) if named.is_empty() => process_table::principal_key(db, session)?,
+            Caller::Session(_) | Caller::Process(_) => None,
+        };
+        Ok::<_, ToolError>((named, watched, everyone))
     });
     let chars = call.host.limits().answer_chars as usize;
-    let (named, watched) = named.await?;
+    let (named, watched, everyone) = named.await?;
     let wanted = Arc::new(Wanted { named, mode: params.mode, after, chars });
     let bound = wait::bound(&call, params.wait_ms.unwrap_or(WAIT_MS_DEFAULT));
     let mut on: Vec<Uuid> = watched.into_iter().map(Uuid::from).collect();
     on.push(caller.into());
     let look = || take(&call, wanted.clone(), false, bound.clamped_to_ms);
-    if let Some(output) = wait::until(&call, &on, bound.wait, look).await? {
+    // What other sessions of the principal begin meanwhile is told too.
+    let woken_by: Vec<Uuid> = on.iter().copied().chain(everyone).collect();
+    if let Some(output) = wait::until_woken(&call, &on, &woken_by, bound.wait, look).await? {
         return Ok(output);
     }
     take(&call, wanted, true, bound.clamped_to_ms).await?.ok_or_else(ToolError::cancelled)

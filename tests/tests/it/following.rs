@@ -87,6 +87,30 @@ async fn every_event_wakes_who_reads_the_log() {
     client.host.close().await;
 }
 
+/// A wait for everything, from a place on, hears of what another session of its user begins meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wait_for_everything_hears_of_what_began_later_elsewhere() {
+    let assistants = [("quick.md", assistant("quick", TALKING)), ("hang.md", assistant("hang", TALKING))];
+    let assistants = assistants.each_ref().map(|(file, text)| (*file, text.as_str()));
+    let script = script(&[("quick", json!([{ "text": "done" }])), ("hang", json!([{ "hang": true }]))]);
+    let mut bed = Bed::new(RUNNER, &assistants, &script);
+    // Longer than the test waits for a call: what comes in time was woken for.
+    bed.limits.client_wait_ms = 600_000;
+    let client = bed.open().await;
+    let other = Client::of(&client.host).await;
+    let hanging = client.spawn("hang", "go").await;
+    client.until(&hanging, "running").await;
+    let before = client.call("wait_assistant", json!({ "wait_ms": 0 })).await;
+    let asked = json!({ "cursor": before["next_cursor"], "wait_ms": 600_000 });
+    let waiting = check(&client, asked, &[("finished", "done")], 1);
+    let spawning = async {
+        let spawned = other.spawn("quick", "go").await;
+        other.end(&spawned).await;
+    };
+    tokio::join!(waiting, spawning);
+    client.host.close().await;
+}
+
 /// What a model asks for in one answer is done in that order, as far as others see it.
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_of_one_answer_keep_their_order() {

@@ -138,7 +138,8 @@ fn depth_crosses_hosts() {
     check("0", &["mcp"], None);
     check("2", &["mcp"], None);
     check("3", &["mcp"], Some("at level 3, the deepest that may be is 3"));
-    check("many", &["mcp"], Some("the deepest that may be is 3"));
+    check("many", &["mcp"], Some("ASSISTANT_HOST_DEPTH is no number, the deepest that may be is 3"));
+    check("-1", &["mcp"], Some("ASSISTANT_HOST_DEPTH is no number"));
     assert_eq!(doors.run(&["stop", "--force"]).0, Some(0));
     check("2", &["mcp", "--embedded"], None);
     check("3", &["mcp", "--embedded"], Some("at level 3"));
