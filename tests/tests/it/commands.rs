@@ -86,7 +86,7 @@ async fn each_command_tells_by_its_exit_code() {
         "the model `gpt` is not configured",
     )
     .await;
-    check(&bed, &with(&["run", " "]), 2, "", "`query` is empty").await;
+    check(&bed, &with(&["run", " "]), 2, "", "`query` is empty; Write the whole task into it").await;
     let nowhere = ["run", "assistant of the tests", "--assistants", "assistants", "--embedded"];
     check(&bed, &nowhere, 4, "", "No model is configured").await;
     check(&bed, &["list", "--assistants", "nowhere"], 2, "", "there is no such folder").await;
