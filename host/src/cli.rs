@@ -35,6 +35,7 @@ mod start;
 mod steer;
 mod system;
 mod talk;
+mod trust;
 mod vacuum;
 mod wait;
 
@@ -111,6 +112,8 @@ enum Command {
     Search(catalog::SearchArgs),
     /// List the tools that clients and assistants get
     Tools(catalog::ToolsArgs),
+    /// Show what the project's assistants would run on this machine, and allow it by name
+    Trust(trust::TrustArgs),
     /// Tell what is used here, whether it works, and what to do where it does not
     Doctor(doctor::DoctorArgs),
     /// Remove what was kept for long enough, and give its space back
@@ -184,6 +187,7 @@ fn without_runtime(cli: &Cli) -> Option<Result<u8, Failure>> {
         Command::Serve(args) if args.detach => Some(detach::detach(&cli.places)),
         Command::Status(args) => Some(steer::status(&cli.places, args)),
         Command::Stop(args) => Some(steer::stop(&cli.places, args)),
+        Command::Trust(args) => Some(trust::trust(&cli.places, args)),
         Command::Setup(args) => Some(setup::setup(&cli.places, args)),
         Command::Completions(args) => Some(completions::completions(args)),
         _ => None,
@@ -238,6 +242,7 @@ async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Command::Tools(args) => catalog::tools(&places, &args),
         Command::Doctor(args) => doctor::doctor(&places, &args).await,
         Command::Vacuum(args) => vacuum::vacuum(&places, &args).await,
+        Command::Trust(args) => trust::trust(&places, &args),
         Command::Setup(args) => setup::setup(&places, &args),
         Command::Completions(args) => completions::completions(&args),
         Command::Demo => demo::demo().await,

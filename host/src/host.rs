@@ -34,10 +34,10 @@ mod reload;
 mod retention;
 mod sessions;
 mod slept;
+mod trusted;
 mod watch;
 
 pub use assistants::NotStored;
-#[cfg(feature = "socket")]
 pub(crate) use lock::make_private;
 pub use options::Options;
 pub use retention::{Cleaned, Removed, vacuum};

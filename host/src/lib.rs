@@ -15,7 +15,7 @@
 //! * memory: [`registry`] and [`search`] (assistants), [`process_table`], [`message_box`], [`conversation`],
 //!   [`events`] and [`changes`], all over [`store`] (SQLite, one writer);
 //! * outside: `supervisor`, [`launcher`], [`model`], [`hooks`];
-//! * people: [`config`], `cli` (feature `cli`), [`text`].
+//! * people: [`config`], [`trust`], `cli` (feature `cli`), [`text`].
 //!
 //! # A desktop app holds the host
 //!
@@ -94,3 +94,4 @@ mod supervisor;
 mod testing;
 pub mod text;
 pub mod tools;
+pub mod trust;

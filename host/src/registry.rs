@@ -33,6 +33,7 @@ pub use diagnostic::{Code, Diagnostic, Severity};
 pub use files::Files;
 pub use hash::sha256_hex;
 pub use id::{AssistantId, BadAssistantId, ID_CHARS_MAX, slug};
+pub(crate) use keys::fold;
 pub use places::{Layout, SourceDir, sources};
 pub(crate) use reader::READER_VERSION;
 pub use reader::{NAME_CHARS_MAX, read_markdown};

@@ -37,6 +37,7 @@ pub(crate) mod record;
 pub mod schema;
 mod spawn;
 mod texts;
+mod untrusted;
 mod wait;
 
 pub(crate) use app::with_those_of;

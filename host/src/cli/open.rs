@@ -32,6 +32,11 @@ pub(super) fn env(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
+/// Where it is remembered what the user trusts, if there is a place for it.
+pub(super) fn trust_dir() -> Option<PathBuf> {
+    paths::trust_dir(&env).ok()
+}
+
 /// A folder with a short path, for a socket whose own would be too long.
 pub(super) fn run_dir() -> PathBuf {
     env("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|dir| dir.is_absolute()).unwrap_or_else(std::env::temp_dir)
@@ -85,6 +90,7 @@ impl Setting {
         options.adopts_orphans = system::prepare();
         options.lock_wait = LOCK_WITHIN;
         options.log = Some(options.state.join(super::place::LOG_FILE));
+        options.trust = trust_dir();
         options.project = self.project;
         options.sources = self.sources;
         options.models = models;

@@ -32,6 +32,15 @@ pub fn state_dir(env: &dyn Fn(&str) -> Option<String>, project: Option<&Path>) -
     Ok(base.join(project.map_or_else(|| "user".to_owned(), state_name)))
 }
 
+/// The folder in which it is remembered what the user trusts: one for all projects and in none of them, whatever state
+/// directory is named, so that nothing that comes with a project can stand there.
+///
+/// # Errors
+/// [`NoHome`] where the environment names no place.
+pub fn trust_dir(env: &dyn Fn(&str) -> Option<String>) -> Result<PathBuf, NoHome> {
+    Ok(base(env, "XDG_STATE_HOME", "LOCALAPPDATA", ".local/state")?.join(OUR_FOLDER).join("trust"))
+}
+
 /// The project that a host belongs to: the named one, else the one that the client tells, else the repository around
 /// `cwd`, else none. The path is absolute, and resolved where it exists.
 #[must_use]

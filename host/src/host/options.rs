@@ -39,6 +39,9 @@ pub struct Options {
     pub approval: Option<Arc<dyn Approve>>,
     /// What is run when a process ends or asks.
     pub hooks: Hooks,
+    /// The folder in which it is remembered what the user trusts, outside of every project. Without one, nothing that a
+    /// project's files name is run. Default: `trust` in the state directory.
+    pub trust: Option<PathBuf>,
     /// How a runner is started.
     pub runner: RunnerCommand,
     /// Whether this program takes on the orphans of its children (a child subreaper, Linux) and leaves it to the host to
@@ -59,6 +62,7 @@ impl Options {
     #[must_use]
     pub fn new(state: PathBuf, runner: RunnerCommand) -> Self {
         Self {
+            trust: Some(state.join("trust")),
             state,
             project: None,
             sources: Vec::new(),

@@ -120,6 +120,8 @@ codes! {
     TooManyFiles "too_many_files" Error;
     /// Another file has the same id and comes first.
     Shadowed "shadowed" Warning;
+    /// It names a server or a command that the user has not trusted; it runs without.
+    UntrustedCommand "untrusted_command" Warning;
 }
 
 impl fmt::Display for Code {

@@ -11,6 +11,7 @@ use crate::host::Host;
 use crate::registry::{AssistantId, Definition, Severity, Source};
 use crate::search::{Filter, Hit};
 use crate::text::cut;
+use crate::trust::{self, Ruled};
 
 /// Assistants on a page, unless the caller wants fewer or more.
 const PAGE_SIZE_DEFAULT: u32 = 20;
@@ -139,8 +140,14 @@ struct FoundItem {
     matched_terms: Vec<String>,
 }
 
+/// What these definitions would have here.
+async fn items(host: &Host, definitions: Vec<Arc<Definition>>) -> Result<Vec<Item>, ToolError> {
+    let ruled = host.rule(definitions.clone()).await?;
+    Ok(definitions.iter().zip(&ruled).map(|(definition, ruled)| item(host, definition, ruled)).collect())
+}
+
 /// What the definition would have here.
-pub(crate) fn item(host: &Host, definition: &Definition) -> Item {
+fn item(host: &Host, definition: &Definition, ruled: &[Ruled]) -> Item {
     let granted = grants::grant(definition.tools.as_deref(), host.tool_aliases(), host.tools());
     let choice = host.models().resolve(&definition.model, None, host.strict_models());
     let mut warnings: Vec<String> = definition
@@ -153,6 +160,7 @@ pub(crate) fn item(host: &Host, definition: &Definition) -> Item {
     if !granted.unavailable.is_empty() {
         warnings.push(cut(&format!("not available here: {}", names(&granted.unavailable)), 300));
     }
+    warnings.extend(trust::told(definition, ruled).map(|told| cut(&told.message, 300)));
     let model = match choice {
         Ok(choice) => {
             warnings.extend(choice.why.map(|why| cut(&why, 200)));
@@ -188,7 +196,7 @@ async fn list_assistant(call: Call, params: List) -> Result<Output, ToolError> {
     if let Some(wanted) = &params.assistant_id {
         let definition = find(host, wanted)?;
         return Output::new(&Listed {
-            items: vec![item(host, &definition)],
+            items: items(host, vec![definition.clone()]).await?,
             total_items: 1,
             total_items_too: 1,
             next_page: None,
@@ -202,7 +210,8 @@ async fn list_assistant(call: Call, params: List) -> Result<Output, ToolError> {
     let all: Vec<_> = registry.assistants().iter().filter(|one| fits(one, params.source, &params.tags)).collect();
     let from = (page as usize - 1).saturating_mul(size as usize);
     let total = u32::try_from(all.len()).unwrap_or(u32::MAX);
-    let items: Vec<_> = all.iter().skip(from).take(size as usize).map(|one| item(host, one)).collect();
+    let page_of: Vec<_> = all.iter().skip(from).take(size as usize).map(|one| Arc::clone(one)).collect();
+    let items = items(host, page_of).await?;
     let more = all.len() > from.saturating_add(items.len()) && !items.is_empty();
     Output::new(&Listed {
         items,
@@ -225,8 +234,9 @@ async fn search_assistant(call: Call, params: Search) -> Result<Output, ToolErro
     let limit = params.limit.unwrap_or(LIMIT_DEFAULT).clamp(1, LIMIT_MAX) as usize;
     let filter = Filter { source: params.source, tags: params.tags, ..Filter::default() };
     let (found, total) = search(&call.host, params.query, filter, limit).await?;
-    let items = found.into_iter().map(|(definition, hit)| FoundItem {
-        item: item(&call.host, &definition),
+    let (definitions, hits): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+    let items = items(&call.host, definitions).await?.into_iter().zip(hits).map(|(item, hit)| FoundItem {
+        item,
         score: round(hit.score),
         matched_terms: hit.matched_terms,
     });

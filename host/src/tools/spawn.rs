@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::grants::{self, Unavailable};
 use super::once::Once;
-use super::{Audience, Call, Hints, Output, Tool, ToolError, record, row, wait};
+use super::{Audience, Call, Hints, Output, Tool, ToolError, record, row, untrusted, wait};
 use crate::caller::Caller;
 use crate::message_box;
 use crate::process_table::{self, Capacity, Cause, NewProcess, Reason, Status};
@@ -206,6 +206,7 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
     granted.tools.extend(grants::by_service(&definition.extra, host.tools()));
     granted.tools.sort();
     granted.tools.dedup();
+    granted.unavailable.extend(untrusted::lacking(&host, &definition).await?);
     may_spawn(&definition, &granted.tools, parent.as_ref())?;
     let wish: Vec<String> = params.model.iter().cloned().chain(definition.model.clone()).collect();
     let choice = choose_model(&call, &wish, params.model.as_deref(), parent.as_ref())?;

@@ -48,6 +48,8 @@ mod store;
 mod talking;
 mod tidy;
 mod time;
+#[cfg(unix)]
+mod trust;
 mod waits;
 
 /// The programs under test.

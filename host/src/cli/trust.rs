@@ -1,0 +1,284 @@
+//! `trust`: shows what the assistants of a project would run on this machine, and allows it by name.
+
+use std::sync::Arc;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::open::{Setting, env};
+use super::{FAILED, Failure, Places, USAGE, now_ms, say, talk};
+use crate::registry::{Definition, Registry};
+use crate::text::{one_line, utc};
+use crate::trust::{self, Answer, Book, Ruled, Trust, Unusable, shown};
+
+/// No assistant has that name, or no thing of it.
+const UNKNOWN: u8 = 3;
+/// Names that are told where one is not known.
+const NEAR_MAX: usize = 3;
+
+#[derive(Args)]
+pub(super) struct TrustArgs {
+    /// What to allow: assistants, or one thing of one as ASSISTANT/THING; none shows what is asked for
+    #[arg(value_name = "NAME", conflicts_with = "all")]
+    names: Vec<String>,
+    /// Allow all that is asked for now
+    #[arg(long)]
+    all: bool,
+    /// Allow it no more
+    #[arg(long)]
+    remove: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// An assistant with what it asks for.
+struct Asked {
+    definition: Arc<Definition>,
+    ruled: Vec<Ruled>,
+}
+
+impl Asked {
+    fn look(definition: &Arc<Definition>, book: &Book) -> Self {
+        Self { definition: definition.clone(), ruled: trust::rule(definition, book) }
+    }
+
+    fn title(&self) -> String {
+        let path = self.definition.path.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
+        format!("{}  {}", self.definition.id, one_line(&path))
+    }
+}
+
+pub(super) fn trust(places: &Places, args: &TrustArgs) -> Result<u8, Failure> {
+    let setting = Setting::read(places)?;
+    let registry = Registry::read(&setting.sources);
+    let book = Book::at(super::open::trust_dir());
+    if args.remove && args.names.is_empty() && !args.all {
+        return Err(Failure::new(USAGE, "--remove needs the NAME of what to allow no more, or --all"));
+    }
+    if args.names.is_empty() {
+        let asking: Vec<Asked> = registry
+            .assistants()
+            .iter()
+            .filter(|definition| trust::needs_trust(definition))
+            .map(|definition| Asked::look(definition, &book))
+            .filter(|asked| !asked.ruled.is_empty())
+            .collect();
+        return match (args.all, args.remove) {
+            (false, _) => list(&book, &asking, args.json),
+            (true, true) => forget(&book, &asking, args.json),
+            (true, false) => allow(&book, asking, args.json),
+        };
+    }
+    // All names are known before anything is done.
+    let (mut asked, mut gone) = (Vec::new(), Vec::new());
+    for name in &args.names {
+        match find(&registry, &book, name) {
+            Ok(found) => asked.push(found),
+            Err(error) if args.remove => match of_gone(&book, name)? {
+                left if left.is_empty() => return Err(error),
+                left => gone.extend(left),
+            },
+            Err(error) => return Err(error),
+        }
+    }
+    if !args.remove {
+        return allow(&book, asked, args.json);
+    }
+    for one in &gone {
+        book.remove(&one.key).map_err(unusable)?;
+        talk(&format!("{} of {} ({}) is trusted no more", shown(&one.what), one.assistant, one_line(&one.file)));
+    }
+    forget(&book, &asked, args.json)
+}
+
+/// The assistant of a name, or of a name and the thing behind its `/`.
+fn find(registry: &Registry, book: &Book, name: &str) -> Result<Asked, Failure> {
+    if let Some(definition) = registry.find_exact(name) {
+        return Ok(Asked::look(definition, book));
+    }
+    let parts = name.split_once('/').and_then(|(id, thing)| Some((registry.find_exact(id)?, thing)));
+    let Some((definition, thing)) = parts else {
+        let id = name.split('/').next().unwrap_or(name);
+        let near = registry.nearest(id, NEAR_MAX);
+        let near: Vec<String> = near.iter().map(|id| format!("`{id}`")).collect();
+        let hint = if near.is_empty() { String::new() } else { format!("; near to it: {}", near.join(", ")) };
+        let message =
+            format!("no assistant has the name `{}`{hint}; `assistant-host trust` lists what asks", shown(id));
+        return Err(Failure::new(UNKNOWN, message));
+    };
+    let mut asked = Asked::look(definition, book);
+    let known: Vec<String> = asked.ruled.iter().map(|one| format!("`{}`", shown(&one.wanted.name))).collect();
+    asked.ruled.retain(|one| one.wanted.name == thing);
+    if asked.ruled.is_empty() {
+        let known = if known.is_empty() { "nothing at all".to_owned() } else { known.join(", ") };
+        let message = format!("`{}` asks for nothing called `{}`, but for {known}", definition.id, shown(thing));
+        return Err(Failure::new(UNKNOWN, message));
+    }
+    Ok(asked)
+}
+
+/// What is trusted of an assistant whose file is gone.
+fn of_gone(book: &Book, name: &str) -> Result<Vec<Trust>, Failure> {
+    let (mut trusted, _) = book.all().map_err(unusable)?;
+    trusted.retain(|one| one.assistant == name && !std::path::Path::new(&one.file).exists());
+    Ok(trusted)
+}
+
+fn list(book: &Book, asking: &[Asked], as_json: bool) -> Result<u8, Failure> {
+    let (_, bad) = book.all().map_err(unusable)?;
+    bad.iter().for_each(|error| talk(&format!("warning: {error}")));
+    if as_json {
+        say(&told(book, asking).to_string());
+        return Ok(0);
+    }
+    asking.iter().for_each(tell);
+    let things = asking.iter().flat_map(|asked| &asked.ruled);
+    let (all, open) = (things.clone().count(), things.filter(|one| !one.answer.allows()).count());
+    match (all, open) {
+        (0, _) => talk("no assistant of the project names a command or a server"),
+        (_, 0) => talk("all of it is trusted; `assistant-host trust --remove NAME` allows it no more"),
+        _ => talk(&format!(
+            "{open} of {all} not trusted: assistants run without them. `assistant-host trust NAME` allows all of an \
+             assistant, `assistant-host trust NAME/THING` one thing, `--all` everything above"
+        )),
+    }
+    Ok(0)
+}
+
+fn allow(book: &Book, asking: Vec<Asked>, as_json: bool) -> Result<u8, Failure> {
+    let by = ["USER", "LOGNAME", "USERNAME"].iter().find_map(|name| env(name)).unwrap_or_else(|| "unknown".to_owned());
+    for asked in &asking {
+        if asked.ruled.is_empty() {
+            talk(&format!("`{}` names no command and no server: there is nothing to trust", asked.definition.id));
+        } else if !trust::needs_trust(&asked.definition) {
+            talk(&format!("`{}` is your own: what it names needs no trust", asked.definition.id));
+        }
+        if !as_json {
+            tell(asked);
+        }
+        for one in asked.ruled.iter().filter(|one| !one.answer.allows()) {
+            let Some(trust) = Trust::new(&asked.definition, one, &by, now_ms()) else { continue };
+            book.add(&trust).map_err(unusable)?;
+            forget_older(book, asked, &trust)?;
+            talk(&format!("{} of {} is trusted now", one.wanted.title(), asked.definition.id));
+        }
+    }
+    if as_json {
+        let now: Vec<Asked> = asking.iter().map(|asked| again(asked, book)).collect();
+        say(&told(book, &now).to_string());
+    }
+    Ok(0)
+}
+
+/// What stood there under the same name before is trusted no more.
+fn forget_older(book: &Book, asked: &Asked, new: &Trust) -> Result<(), Failure> {
+    let (trusted, _) = book.all().map_err(unusable)?;
+    let now: Vec<String> = trust::rule(&asked.definition, book).into_iter().filter_map(|one| one.key).collect();
+    let older = |one: &&Trust| one.file == new.file && one.what == new.what && !now.contains(&one.key);
+    for one in trusted.iter().filter(older) {
+        book.remove(&one.key).map_err(unusable)?;
+    }
+    Ok(())
+}
+
+fn forget(book: &Book, asking: &[Asked], as_json: bool) -> Result<u8, Failure> {
+    let (trusted, bad) = book.all().map_err(unusable)?;
+    bad.iter().for_each(|error| talk(&format!("warning: {error}")));
+    for asked in asking {
+        let file = trust::place(&asked.definition).display().to_string();
+        let titles: Vec<String> = asked.ruled.iter().map(|one| one.wanted.title()).collect();
+        let whole = trust::rule(&asked.definition, book).len() == asked.ruled.len();
+        // Of a whole assistant, what was trusted of it once is forgotten too.
+        let meant = |one: &&Trust| one.file == file && (whole || titles.contains(&one.what));
+        let mut keys: Vec<(String, String)> =
+            trusted.iter().filter(meant).map(|one| (one.key.clone(), one.what.clone())).collect();
+        for one in &asked.ruled {
+            if let (Some(key), Answer::Unreadable(_)) = (&one.key, &one.answer) {
+                keys.push((key.clone(), one.wanted.title()));
+            }
+        }
+        if keys.is_empty() {
+            talk(&format!("nothing of `{}` was trusted", asked.definition.id));
+        }
+        for (key, what) in keys {
+            book.remove(&key).map_err(unusable)?;
+            talk(&format!("{} of {} is trusted no more", shown(&what), asked.definition.id));
+        }
+    }
+    if as_json {
+        let now: Vec<Asked> = asking.iter().map(|asked| again(asked, book)).collect();
+        say(&told(book, &now).to_string());
+    }
+    Ok(0)
+}
+
+/// The same things, as they stand now.
+fn again(asked: &Asked, book: &Book) -> Asked {
+    let mut now = Asked::look(&asked.definition, book);
+    now.ruled.retain(|one| asked.ruled.iter().any(|old| old.key == one.key));
+    now
+}
+
+fn tell(asked: &Asked) {
+    say(&asked.title());
+    for one in &asked.ruled {
+        let state = match &one.answer {
+            Answer::Own => "needs no trust".to_owned(),
+            Answer::Trusted(trust) => format!("trusted {} by {}", utc(trust.at), shown(&trust.by)),
+            Answer::Untrusted => "not trusted".to_owned(),
+            Answer::Unreadable(error) => format!("not trusted: {}", one_line(error)),
+        };
+        say(&format!("  {}: {state}", one.wanted.title()));
+        let wanted = &one.wanted;
+        let lists = [("variables", &wanted.env), ("headers", &wanted.headers)];
+        let line = wanted.command.iter().map(|part| quoted(part)).collect::<Vec<_>>().join(" ");
+        let named_only = wanted.command.is_empty() && wanted.url.is_none() && wanted.text.is_none();
+        let parts = [
+            ("runs", (!line.is_empty()).then_some(line)),
+            ("connects to", wanted.url.as_deref().map(shown)),
+            ("in the folder", wanted.folder.as_deref().map(shown)),
+            ("says", wanted.text.as_deref().map(shown)),
+            ("is", named_only.then(|| "whatever your own configuration knows by that name".to_owned())),
+        ];
+        for (what, text) in parts {
+            text.iter().for_each(|text| say(&format!("    {what} {text}")));
+        }
+        for (what, names) in lists.iter().filter(|(_, names)| !names.is_empty()) {
+            let names: Vec<String> = names.iter().map(|name| shown(name)).collect();
+            say(&format!("    with the {what} {}", names.join(", ")));
+        }
+    }
+}
+
+/// One argument, so that it cannot pass for two.
+fn quoted(part: &str) -> String {
+    let plain = !part.is_empty() && !part.contains(|c: char| c.is_whitespace() || c == '"' || c == '\'');
+    if plain { shown(part) } else { format!("\"{}\"", shown(part).replace('"', "\\\"")) }
+}
+
+fn told(book: &Book, asking: &[Asked]) -> Value {
+    let wants = |one: &Ruled| {
+        let mut told = json!(one.wanted);
+        told["trusted"] = json!(one.answer.allows());
+        match &one.answer {
+            Answer::Trusted(trust) => (told["trusted_at"], told["trusted_by"]) = (json!(trust.at), json!(trust.by)),
+            Answer::Unreadable(error) => told["problem"] = json!(error),
+            Answer::Own | Answer::Untrusted => {}
+        }
+        told
+    };
+    let one = |asked: &Asked| {
+        json!({
+            "assistant_id": asked.definition.id,
+            "source": asked.definition.source.label(),
+            "path": asked.definition.path,
+            "wants": asked.ruled.iter().map(wants).collect::<Vec<_>>(),
+        })
+    };
+    json!({ "folder": book.folder().ok(), "assistants": asking.iter().map(one).collect::<Vec<_>>() })
+}
+
+fn unusable(error: Unusable) -> Failure {
+    Failure::new(FAILED, error)
+}
