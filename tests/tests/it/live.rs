@@ -78,7 +78,8 @@ async fn a_process_keeps_what_it_started_with_and_the_next_one_has_the_new() {
 /// The database's own and the files' change at once, and each is what its last change made it.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_app_and_files_that_change_assistants_at_once() {
-    let bed = Bed::new(RUNNER, &[("x.md", &assistant("x", ""))], &script(&[]));
+    let nobody = script(&[("x", json!([{ "hang": true }]))]);
+    let bed = Bed::new(RUNNER, &[("x.md", &assistant("x", ""))], &nobody);
     let client = bed.open().await;
     let host = &client.host;
     let of_app = |n: usize| {
