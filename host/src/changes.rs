@@ -207,7 +207,8 @@ impl Changes {
         let before: HashMap<&AssistantId, &Arc<Definition>> =
             self.known.assistants().iter().map(|known| (&known.id, known)).collect();
         for assistant in now.assistants() {
-            if before.get(&assistant.id).is_none_or(|known| *known != assistant) {
+            let same = |known: &&Arc<Definition>| Arc::ptr_eq(known, assistant) || *known == assistant;
+            if !before.get(&assistant.id).is_some_and(same) {
                 self.ready.push_back(Change::Assistant(assistant.clone()));
             }
         }

@@ -139,7 +139,7 @@ impl Host {
         host.0.supervisor.spawn(async move { sessions::end_the_left(leaving).await });
         host.0.supervisor.spawn(slept::watch(host.clone()));
         host.0.supervisor.spawn(retention::run(host.clone()));
-        if host.0.options.watch {
+        if host.0.options.watch && !host.0.options.sources.is_empty() {
             host.0.supervisor.spawn(watch::run(host.clone()));
         }
         host.0.supervisor.spawn(expiry::run(host.clone()));
