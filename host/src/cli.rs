@@ -9,27 +9,33 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::{Args, Parser, Subcommand};
 
 mod catalog;
+mod change;
 mod client;
 mod colour;
 mod completions;
 mod demo;
 mod detach;
 mod doctor;
+mod export;
+mod import;
 mod line;
 mod lines;
 mod live;
 mod log;
 mod logs;
+mod new;
 mod open;
 mod pipe;
 mod place;
 mod processes;
 mod ps;
+mod remove;
 mod report;
 mod run;
 mod seat;
 mod serve;
 mod setup;
+mod show;
 mod spawn;
 mod start;
 mod steer;
@@ -110,6 +116,16 @@ enum Command {
     List(catalog::ListArgs),
     /// Find assistants for a task
     Search(catalog::SearchArgs),
+    /// Show all about one assistant
+    Show(show::ShowArgs),
+    /// Make an assistant from a template
+    New(new::NewArgs),
+    /// Remove assistants: those of the database, and with --file those of files
+    Remove(remove::RemoveArgs),
+    /// Take in assistants of other systems: files, or folders with any number of them
+    Import(import::ImportArgs),
+    /// Write assistants to files that read the same
+    Export(export::ExportArgs),
     /// List the tools that clients and assistants get
     Tools(catalog::ToolsArgs),
     /// Show what the project's assistants would run on this machine, and allow it by name
@@ -239,6 +255,11 @@ async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Command::Cancel(args) => talk::cancel(&places, &args).await,
         Command::List(args) => catalog::list(&places, &args),
         Command::Search(args) => catalog::search(&places, &args),
+        Command::Show(args) => show::show(&places, &args),
+        Command::New(args) => new::new(&places, &args).await,
+        Command::Remove(args) => remove::remove(&places, &args).await,
+        Command::Import(args) => import::import(&places, &args).await,
+        Command::Export(args) => export::export(&places, &args),
         Command::Tools(args) => catalog::tools(&places, &args),
         Command::Doctor(args) => doctor::doctor(&places, &args).await,
         Command::Vacuum(args) => vacuum::vacuum(&places, &args).await,
@@ -304,4 +325,9 @@ fn say(text: &str) {
 /// Writes talk to stderr; where that is closed there is nobody to tell.
 fn talk(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// Where assistants come from, by the names of JSON.
+fn source(name: &str) -> Result<crate::registry::Source, String> {
+    serde_json::from_value(name.into()).map_err(|_| "it is one of project, user, dir, database".to_owned())
 }

@@ -15,14 +15,16 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::host::Host;
+use crate::host::{Host, NotStored};
 use crate::mcp;
+use crate::registry::AssistantId;
 use crate::store::SUPERVISOR;
 
 pub(crate) use address::make_folder;
 mod address;
 mod greet;
 pub mod hello;
+mod store;
 
 pub use address::{Address, FOLDER};
 use greet::Verdict;
@@ -131,19 +133,32 @@ impl Door {
             Err(error) => return tracing::error!(%error, "a client was not greeted"),
         };
         let (verdict, counted) = self.greet(&hello, living);
-        let vacuumed;
+        let done;
         let reply = match &verdict {
-            Verdict::Serve(reply) | Verdict::Answer(reply) | Verdict::End(reply) => reply,
+            Verdict::Serve(reply) | Verdict::Answer(reply) | Verdict::End(reply) | Verdict::Store(reply, ..) => reply,
             Verdict::Vacuum => {
-                vacuumed = self.vacuum().await;
-                &vacuumed
+                done = self.vacuum().await;
+                &done
+            }
+            Verdict::Remove(id) => {
+                done = self.remove(id).await;
+                &done
             }
         };
         if let Err(error) = write_reply(&mut connection, reply).await {
             return tracing::debug!(%error, "a client went before it was greeted");
         }
         match verdict {
-            Verdict::Answer(_) | Verdict::Vacuum => {}
+            Verdict::Answer(_) | Verdict::Vacuum | Verdict::Remove(_) => {}
+            Verdict::Store(_, bytes, how) => {
+                let stored = tokio::select! {
+                    stored = store::store(&self.host, &mut connection, bytes, how) => stored,
+                    () = serving.cancelled() => return,
+                };
+                if let Err(error) = write_reply(&mut connection, &stored).await {
+                    tracing::info!(%error, "a client went before it heard what was stored");
+                }
+            }
             Verdict::End(_) => {
                 if self.until_the_end.try_send(connection.into_inner()).is_err() {
                     tracing::debug!("a client will not see the host end");
@@ -174,6 +189,14 @@ impl Door {
         }
     }
 
+    async fn remove(&self, id: &AssistantId) -> Reply {
+        match self.host.remove_assistant(id).await {
+            Ok(()) => Reply::Removed(true),
+            Err(NotStored::Unknown(_)) => Reply::Removed(false),
+            Err(error) => Reply::Refused { message: error.to_string() },
+        }
+    }
+
     /// A client that starts expects to find what is in the folders now.
     fn refresh(&self) {
         let host = self.host.clone();
@@ -191,7 +214,7 @@ impl Door {
             if !self.end.is_cancelled() {
                 verdict = greet::greet(&self.identity, hello, *open, living);
             }
-            let serves = matches!(verdict, Verdict::Serve(_));
+            let serves = matches!(verdict, Verdict::Serve(_) | Verdict::Store(..));
             *open += usize::from(serves);
             serves
         });

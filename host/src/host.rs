@@ -37,7 +37,7 @@ mod slept;
 mod trusted;
 mod watch;
 
-pub use assistants::NotStored;
+pub use assistants::{NotStored, stored};
 pub(crate) use lock::make_private;
 pub use options::Options;
 pub use retention::{Cleaned, Removed, vacuum};

@@ -18,11 +18,12 @@ mod nearest;
 mod places;
 mod reader;
 mod walk;
+pub mod write;
 mod yaml;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -84,6 +85,14 @@ impl Registry {
         // Nothing is known, so all is read, and nothing is kept for a next time.
         let files = Files::default().again(sources, SystemTime::UNIX_EPOCH);
         files.registry().as_ref().clone()
+    }
+
+    /// Reads one file, whatever folder it lies in.
+    ///
+    /// # Errors
+    /// Why it is no assistant.
+    pub fn read_file(path: &Path, source: Source) -> Result<Definition, Diagnostic> {
+        walk::read(path).and_then(|bytes| reader::read_markdown(&bytes, path, source))
     }
 
     /// A registry of `definitions`, first in precedence first, without files.

@@ -61,6 +61,19 @@ pub(crate) fn size(dir: &Path) -> Option<u64> {
     file.is_file().then(|| vacuum::bytes(&file))
 }
 
+/// A look at the last committed state of the database in `dir`, beside its host or without one; none where there is no
+/// database yet.
+///
+/// # Errors
+/// Those of the store.
+#[cfg(feature = "cli")]
+pub(crate) fn peek<T>(
+    dir: &Path,
+    look: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+) -> Result<Option<T>, StoreError> {
+    open::peek(&dir.join(FILE), look)
+}
+
 /// The open store of a host.
 pub struct Store {
     path: PathBuf,

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::AsyncReadExt;
@@ -11,7 +12,8 @@ use crate::config::{Config, paths};
 use crate::host::Options;
 use crate::launcher::RunnerCommand;
 use crate::model::Models;
-use crate::registry::{self, SourceDir};
+use crate::registry::{self, Registry, SourceDir, mirror};
+use crate::store;
 
 /// How long a host that is about to end is waited for.
 const LOCK_WITHIN: Duration = Duration::from_secs(5);
@@ -78,15 +80,26 @@ impl Setting {
         format!("{project}; {folders}")
     }
 
+    /// All assistants: those of the folders, and behind them those that the database keeps. Takes no lock.
+    pub(super) fn registry(&self) -> Result<Registry, Failure> {
+        let stored = store::peek(&self.state()?, mirror::stored).map_err(|error| Failure::new(super::FAILED, error))?;
+        Ok(Registry::read(&self.sources).join(stored.into_iter().flatten().map(Arc::new)))
+    }
+
+    /// The state directory.
+    pub(super) fn state(&self) -> Result<PathBuf, Failure> {
+        match &self.state {
+            Some(state) => absolute(state.clone()),
+            None => paths::state_dir(&env, self.project.as_deref()).map_err(|error| Failure::new(USAGE, error)),
+        }
+    }
+
     /// What a host is opened with.
     pub(super) async fn options(self) -> Result<Options, Failure> {
         let usage = |error: &dyn std::fmt::Display| Failure::new(USAGE, error);
-        let state = match self.state {
-            Some(state) => state,
-            None => paths::state_dir(&env, self.project.as_deref()).map_err(|error| usage(&error))?,
-        };
+        let state = self.state()?;
         let models = Models::from_config(&self.config, &env).map_err(|error| usage(&error))?;
-        let mut options = Options::new(absolute(state)?, runner().await?);
+        let mut options = Options::new(state, runner().await?);
         options.adopts_orphans = system::prepare();
         options.lock_wait = LOCK_WITHIN;
         options.log = Some(options.state.join(super::place::LOG_FILE));

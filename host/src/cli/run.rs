@@ -16,7 +16,7 @@ use crate::process_table::UNTIL_THEN;
 use crate::text::one_line;
 
 /// No assistant fits the task.
-const NO_MATCH: u8 = 3;
+pub(super) const NO_MATCH: u8 = 3;
 /// No model is configured.
 const NO_MODEL: u8 = 4;
 /// Cancelled by a signal, as shells tell it.

@@ -58,7 +58,7 @@ pub(super) fn sorted<T>(reply: Reply, connection: T) -> Result<Tried<T>, Failure
         }
         Reply::Ending { .. } => Ok(Tried::Gone),
         Reply::Refused { message } => Err(Failure::new(USAGE, message)),
-        Reply::Status(_) | Reply::Vacuumed(_) => {
+        Reply::Status(_) | Reply::Vacuumed(_) | Reply::Stored(_) | Reply::Removed(_) => {
             Err(Failure::new(FAILED, "the host answered something else than was asked"))
         }
     }
@@ -110,13 +110,26 @@ pub(super) fn ask_within(place: &Place, hello: &Hello, within: Duration) -> std:
     let other = std::io::Error::other;
     let stream = ConnectOptions::new().name(Address::find(&place.state).name()?).connect_sync()?;
     (&stream).write_all(&hello::line(hello).map_err(other)?)?;
+    let reply = reply(&stream, hello::LINE_BYTES_MAX, within)?;
+    Ok((stream, reply))
+}
+
+/// Sends what the host that welcomed a client waits for, and hears what became of it.
+pub(super) fn send(stream: &Stream, payload: &[u8], within: Duration) -> std::io::Result<Reply> {
+    stream.set_send_timeout(Some(within))?;
+    let mut out = stream;
+    out.write_all(payload)?;
+    reply(stream, hello::STORED_BYTES_MAX, within)
+}
+
+/// The next line of the host. Nothing comes behind it before the client has spoken again, so that none of it stays in
+/// the buffer.
+fn reply(stream: &Stream, bytes_max: u64, within: Duration) -> std::io::Result<Reply> {
     let mut line = Vec::new();
     stream.set_recv_timeout(Some(within))?;
-    // Nothing comes behind the line before the client has spoken again, so that none of it stays in the buffer.
-    BufReader::new(&stream).take(hello::LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
+    BufReader::new(stream).take(bytes_max).read_until(b'\n', &mut line)?;
     stream.set_recv_timeout(None)?;
-    let reply = hello::read(&line).map_err(other)?;
-    Ok((stream, reply))
+    hello::read(&line).map_err(std::io::Error::other)
 }
 
 /// Asks the host of a place how it is; none where there is no host.

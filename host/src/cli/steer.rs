@@ -110,7 +110,7 @@ pub(super) fn stop(places: &Places, args: &StopArgs) -> Result<u8, Failure> {
             Ok(0)
         }
         Reply::Refused { message } => Err(Failure::new(FAILED, message)),
-        Reply::Welcome { .. } | Reply::Status(_) | Reply::Vacuumed(_) => {
+        Reply::Welcome { .. } | Reply::Status(_) | Reply::Vacuumed(_) | Reply::Stored(_) | Reply::Removed(_) => {
             Err(Failure::new(FAILED, "the host did not understand"))
         }
     }

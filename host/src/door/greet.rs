@@ -4,7 +4,9 @@
 use std::path::Path;
 
 use super::CONNECTIONS_MAX;
-use super::hello::{Asked, Hello, Identity, Reply, Status, Want};
+use super::hello::{Asked, Hello, Identity, PAYLOAD_BYTES_MAX, Reply, Status, Want};
+use crate::host::stored::How;
+use crate::registry::AssistantId;
 
 /// What becomes of a connection.
 #[derive(Debug, PartialEq, Eq)]
@@ -15,6 +17,10 @@ pub(super) enum Verdict {
     Answer(Reply),
     /// The database is made small, then that is told.
     Vacuum,
+    /// So many bytes follow behind this; what they hold is stored, then that is told.
+    Store(Reply, u64, How),
+    /// This assistant is removed, then that is told.
+    Remove(AssistantId),
     /// The host ends.
     End(Reply),
 }
@@ -23,7 +29,7 @@ pub(super) enum Verdict {
 pub(super) fn greet(identity: &Identity, hello: &Hello, others: usize, living: u32) -> Verdict {
     let pid = std::process::id();
     let refused = |message: String| Verdict::Answer(Reply::Refused { message });
-    match hello.want {
+    match &hello.want {
         Want::Status => Verdict::Answer(Reply::Status(Status {
             pid,
             version: identity.version.clone(),
@@ -34,6 +40,19 @@ pub(super) fn greet(identity: &Identity, hello: &Hello, others: usize, living: u
             uses: identity.uses.clone(),
         })),
         Want::Vacuum => Verdict::Vacuum,
+        // Another build may mean something else by the same definition.
+        Want::Store { .. } if identity.build != hello.build && others == 0 && living == 0 => {
+            Verdict::End(Reply::Ending { pid })
+        }
+        Want::Store { .. } if identity.build != hello.build => refused(format!(
+            "the host of this state directory (process {pid}) is of another build and at work; `assistant-host stop` \
+             ends it when it is done, then try again"
+        )),
+        Want::Store { bytes, .. } if *bytes > PAYLOAD_BYTES_MAX => {
+            refused(format!("{bytes} bytes are to be stored, the most at once is {PAYLOAD_BYTES_MAX}; take fewer"))
+        }
+        Want::Store { bytes, how } => Verdict::Store(Reply::Welcome { pid, told: Vec::new() }, *bytes, *how),
+        Want::Remove { id } => Verdict::Remove(id.clone()),
         Want::Stop { force } if !force && living > 0 => {
             refused(format!("{living} assistants are at work; `assistant-host stop --force` cancels them"))
         }
@@ -183,10 +202,21 @@ mod tests {
     }
 
     #[test]
+    fn only_the_same_build_stores() {
+        let store = |bytes| Want::Store { bytes, how: How::default() };
+        check(&hello(store(7)), 2, 3, "Store(Welcome", "7, How { replace: false, dry_run: false }");
+        check(&hello(store(u64::MAX)), 0, 0, "Answer(Refused", "the most at once is 134217728");
+        let other = Hello { build: "c".into(), ..hello(store(7)) };
+        check(&other, 0, 0, "End(Ending", "");
+        check(&other, 0, 1, "Answer(Refused", "another build and at work");
+    }
+
+    #[test]
     fn every_build_may_ask_and_end_it() {
         let other = |want| Hello { build: "c".into(), ..hello(want) };
         check(&other(Want::Status), 2, 3, "Answer(Status", "clients: 2, living: 3");
         check(&other(Want::Vacuum), 2, 3, "Vacuum", "");
+        check(&other(Want::Remove { id: "x".parse().expect("an id") }), 2, 3, "Remove", "x");
         check(&other(Want::Stop { force: false }), 2, 3, "Answer(Refused", "3 assistants are at work");
         check(&other(Want::Stop { force: false }), 2, 0, "End(Ending", "");
         check(&other(Want::Stop { force: true }), 2, 3, "End(Ending", "");

@@ -7,9 +7,15 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::host::Cleaned;
+use crate::host::stored::{How, Stored};
+use crate::registry::AssistantId;
 
 /// The longest first line, bytes.
 pub const LINE_BYTES_MAX: u64 = 64 * 1024;
+/// The most that a client sends behind a welcome to be stored, bytes.
+pub const PAYLOAD_BYTES_MAX: u64 = 128 * 1024 * 1024;
+/// The longest line that answers it, bytes: it names each assistant.
+pub const STORED_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Names of variables that a client tells.
 pub const VARIABLES_MAX: usize = 500;
 
@@ -23,6 +29,18 @@ pub enum Want {
     Status,
     /// The database made as small as it can be.
     Vacuum,
+    /// Assistants stored in the database: once it is welcome, the client sends them as a JSON list.
+    Store {
+        /// How long the list is.
+        bytes: u64,
+        /// How they are stored.
+        how: How,
+    },
+    /// An assistant of the database removed.
+    Remove {
+        /// Which.
+        id: AssistantId,
+    },
     /// The end of the host; by force where assistants are at work.
     Stop {
         /// End the assistants that are at work.
@@ -114,6 +132,10 @@ pub enum Reply {
     Status(Status),
     /// What was removed, and the space that this gave back.
     Vacuumed(Cleaned),
+    /// What became of the assistants that were sent.
+    Stored(Stored),
+    /// Whether there was such an assistant; it is gone.
+    Removed(bool),
 }
 
 /// How a host is.

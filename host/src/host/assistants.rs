@@ -6,6 +6,8 @@ use super::{Host, OpenError};
 use crate::registry::{AssistantId, Definition, Source, mirror};
 use crate::store::{StoreError, Tx};
 
+pub mod stored;
+
 /// Why an assistant was not stored.
 #[derive(Debug, thiserror::Error)]
 pub enum NotStored {

@@ -36,7 +36,7 @@ pub(super) fn take_out(description: &str) -> (String, Vec<String>) {
 }
 
 /// The line of an example that begins with `user:`, without quotes.
-fn user_says(example: &str) -> String {
+pub(super) fn user_says(example: &str) -> String {
     let said = example.lines().find_map(|line| {
         let line = line.trim().trim_start_matches(['-', '*', ' ']);
         let head = line.get(..5).filter(|head| head.eq_ignore_ascii_case("user:"))?;

@@ -86,10 +86,26 @@ pub fn stored(db: &Connection) -> Result<Vec<Definition>> {
 /// # Errors
 /// Those of SQLite.
 pub fn put(db: &Connection, definition: &Definition, now_ms: i64) -> Result<()> {
+    upsert(db, &own(definition)?, now_ms)
+}
+
+/// Whether the assistant of this id that the database keeps is the same as `definition`; none where it keeps none.
+///
+/// # Errors
+/// Those of SQLite.
+pub fn compare(db: &Connection, definition: &Definition) -> Result<Option<bool>> {
+    let sql = "SELECT content_hash FROM assistants WHERE id = ?1 AND source = 'database' AND deleted_at IS NULL";
+    let kept: Option<String> =
+        db.prepare_cached(sql)?.query_row([definition.id.as_str()], |row| row.get(0)).optional()?;
+    kept.map(|kept| Ok(kept == own(definition)?.content_hash)).transpose()
+}
+
+/// `definition` as one that the database keeps of its own.
+fn own(definition: &Definition) -> Result<Definition> {
     let mut definition = Definition { source: Source::Database, path: None, ..definition.clone() };
     definition.content_hash.clear();
     definition.content_hash = sha256_hex(json(&definition)?.as_bytes());
-    upsert(db, &definition, now_ms)
+    Ok(definition)
 }
 
 /// Marks the database's own assistant `id` as deleted; false where there is none.

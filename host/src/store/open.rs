@@ -123,6 +123,26 @@ fn migrate(db: &mut Connection, steps: &[&str]) -> rusqlite::Result<()> {
     tx.commit()
 }
 
+/// A look at the database of a state directory by whoever is not its host; none where there is nothing yet.
+#[cfg(feature = "cli")]
+pub(super) fn peek<T>(
+    path: &Path,
+    look: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+) -> Result<Option<T>, StoreError> {
+    let failed = |error| StoreError::of(error, path);
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let db = reader(path)?;
+    let found: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed)?;
+    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
+    match found {
+        0 => Ok(None),
+        found if found > known => Err(StoreError::Newer { path: path.to_owned(), found, known }),
+        _ => look(&db).map(Some).map_err(failed),
+    }
+}
+
 /// Opens for reading only.
 pub(super) fn reader(path: &Path) -> Result<Connection, StoreError> {
     let failed = |error| StoreError::of(error, path);

@@ -2,6 +2,7 @@
 
 mod again;
 mod asking;
+mod authoring;
 mod bad_input;
 mod budgets;
 mod cascade;

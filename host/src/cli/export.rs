@@ -1,0 +1,151 @@
+//! `export`: assistants as files that read the same. It reads the files and the database, and takes no lock.
+
+use std::fs;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Args;
+use serde_json::json;
+
+use super::open::Setting;
+use super::show::find;
+use super::{FAILED, Failure, Places, USAGE, say, talk};
+use crate::registry::write::{Written, write};
+use crate::registry::{Definition, Source};
+use crate::text::one_line;
+
+#[derive(Args)]
+pub(super) struct ExportArgs {
+    /// Their ids or names
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    ids: Vec<String>,
+    /// All that there are
+    #[arg(long)]
+    all: bool,
+    /// Only those from here, with --all
+    #[arg(long, value_name = "WHERE", value_parser = super::source, requires = "all")]
+    source: Option<Source>,
+    /// The folder for the files, one each; `-` or nothing prints a single one
+    #[arg(long, value_name = "DIR")]
+    to: Option<PathBuf>,
+    /// Write over files that are there
+    #[arg(long)]
+    force: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What became of one.
+struct Exported {
+    definition: Arc<Definition>,
+    /// The file, or why there is none.
+    file: Result<PathBuf, String>,
+}
+
+pub(super) fn export(places: &Places, args: &ExportArgs) -> Result<u8, Failure> {
+    let setting = Setting::read(places)?;
+    let registry = setting.registry()?;
+    let wanted: Vec<Arc<Definition>> = match args.all {
+        true => registry
+            .assistants()
+            .iter()
+            .filter(|one| args.source.is_none_or(|from| from == one.source))
+            .cloned()
+            .collect(),
+        false => args.ids.iter().map(|id| find(&registry, id).cloned()).collect::<Result<_, _>>()?,
+    };
+    if wanted.is_empty() {
+        return Err(Failure::new(FAILED, format!("there are no assistants to export; {}", setting.where_read())));
+    }
+    let folder = args.to.as_deref().filter(|folder| *folder != Path::new("-"));
+    let Some(folder) = folder else {
+        let [one] = wanted.as_slice() else {
+            let message = format!("{} assistants do not fit into one file; name a folder with --to DIR", wanted.len());
+            return Err(Failure::new(USAGE, message));
+        };
+        let written = write(one).map_err(|error| Failure::new(FAILED, error))?;
+        tell_blanks(one, &written);
+        // The text ends with its own line end.
+        say(written.text.trim_end_matches('\n'));
+        return Ok(0);
+    };
+    fs::create_dir_all(folder).map_err(|error| Failure::new(FAILED, format!("{}: {error}", folder.display())))?;
+    let exported: Vec<Exported> = wanted
+        .into_iter()
+        .map(|definition| Exported { file: to_file(&definition, folder, args.force), definition })
+        .collect();
+    tell(&exported, folder, args.json);
+    Ok(if exported.iter().all(|one| one.file.is_ok()) { 0 } else { FAILED })
+}
+
+fn to_file(definition: &Definition, folder: &Path, force: bool) -> Result<PathBuf, String> {
+    let written = write(definition).map_err(|error| error.to_string())?;
+    tell_blanks(definition, &written);
+    let path = folder.join(&written.file);
+    put_file(&path, &written.text, force)?;
+    Ok(path)
+}
+
+/// Writes a file as a whole or not at all; one that is there only by `force`.
+pub(super) fn put_file(path: &Path, text: &str, force: bool) -> Result<(), String> {
+    let words = |error: std::io::Error| match error.kind() {
+        ErrorKind::AlreadyExists => format!("{} is there already; nothing was written over it", path.display()),
+        _ => format!("{} could not be written: {error}", path.display()),
+    };
+    if !force && path.symlink_metadata().is_ok() {
+        return Err(words(ErrorKind::AlreadyExists.into()));
+    }
+    // Beside it first, so that no half of it is ever read.
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let beside = path.with_file_name(format!(".{name}.{}.new", std::process::id()));
+    let whole = fs::File::create_new(&beside)
+        .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
+        .and_then(|()| match force {
+            true => fs::rename(&beside, path),
+            // A link takes no place that is taken, where a renamed file would.
+            false => fs::hard_link(&beside, path).or_else(|error| match error.kind() {
+                ErrorKind::AlreadyExists => Err(error),
+                _ => fs::rename(&beside, path),
+            }),
+        });
+    if let Err(error) = fs::remove_file(&beside)
+        && error.kind() != ErrorKind::NotFound
+    {
+        talk(&format!("{} is left behind: {error}", beside.display()));
+    }
+    whole.map_err(words)
+}
+
+/// What a file does not keep.
+fn tell_blanks(definition: &Definition, written: &Written) {
+    if !written.blanks.is_empty() {
+        talk(&format!(
+            "`{}`: blanks around or within its {} differ in the file",
+            definition.id,
+            written.blanks.join(", ")
+        ));
+    }
+}
+
+fn tell(exported: &[Exported], folder: &Path, as_json: bool) {
+    let failed = exported.iter().filter(|one| one.file.is_err()).count();
+    if as_json {
+        let one = |one: &Exported| match &one.file {
+            Ok(path) => json!({ "assistant_id": one.definition.id, "path": path }),
+            Err(error) => json!({ "assistant_id": one.definition.id, "error": error }),
+        };
+        let items: Vec<_> = exported.iter().map(one).collect();
+        say(&json!({ "items": items, "totals": { "written": exported.len() - failed, "failed": failed } }).to_string());
+        return;
+    }
+    for one in exported {
+        match &one.file {
+            Ok(path) => say(&path.display().to_string()),
+            Err(error) => talk(&format!("not exported: {}", one_line(error))),
+        }
+    }
+    let words = format!("{} files written to {}, {failed} not", exported.len() - failed, folder.display());
+    talk(&words);
+}

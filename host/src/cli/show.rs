@@ -1,0 +1,112 @@
+//! `show`: all about one assistant. It reads the files and the database, and takes no lock.
+
+use std::sync::Arc;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::open::Setting;
+use super::run::NO_MATCH;
+use super::{Failure, Places, say, talk};
+use crate::registry::{Definition, Registry, Shadowed};
+use crate::text::{duration, one_line};
+use crate::tools::{self, grants};
+
+/// Ids that are told where none has the wanted one.
+const NEAREST: usize = 5;
+
+#[derive(Args)]
+pub(super) struct ShowArgs {
+    /// Its id or its name
+    id: String,
+    /// Print its prompt only
+    #[arg(long, conflicts_with = "json")]
+    prompt: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn show(places: &Places, args: &ShowArgs) -> Result<u8, Failure> {
+    let setting = Setting::read(places)?;
+    let registry = setting.registry()?;
+    let definition = find(&registry, &args.id)?;
+    if args.prompt {
+        say(&definition.system_prompt);
+        return Ok(0);
+    }
+    let hidden: Vec<&Shadowed> = registry.shadowed().iter().filter(|one| one.id == definition.id).collect();
+    let table = tools::table(&setting.config.limits);
+    let mut granted = grants::grant(definition.tools.as_deref(), &setting.config.tool_aliases, &table);
+    granted.tools.extend(grants::by_service(&definition.extra, &table));
+    if args.json {
+        // Where two of a definition's keys say the same, the answer's own stand above.
+        let mut whole = json!(**definition);
+        whole["assistant_id"] = json!(definition.id);
+        whole["granted_tools"] = json!(granted.tools);
+        whole["unavailable_tools"] = json!(granted.unavailable);
+        whole["hides"] = json!(hidden);
+        say(&whole.to_string());
+        return Ok(0);
+    }
+    for (what, value) in lines(definition, &granted) {
+        say(&format!("{what:<15} {}", one_line(&value)));
+    }
+    for line in definition.system_prompt.lines() {
+        say(&format!("  {}", one_line(line)));
+    }
+    for one in &definition.warnings {
+        let severity = serde_json::to_value(one.severity).unwrap_or_default();
+        talk(&format!("{}: {}", severity.as_str().unwrap_or_default(), one_line(&one.to_string())));
+    }
+    for one in hidden {
+        talk(&format!("shadowed: {}", one_line(&one.reason.to_string())));
+    }
+    Ok(0)
+}
+
+/// The assistant with this id or name.
+pub(super) fn find<'a>(registry: &'a Registry, id: &str) -> Result<&'a Arc<Definition>, Failure> {
+    registry.find_exact(id).ok_or_else(|| {
+        let near = registry.nearest(id, NEAREST);
+        let near: Vec<_> = near.iter().map(|id| format!("`{id}`")).collect();
+        let message = match near.as_slice() {
+            [] => format!("no assistant has the id or name `{}`; `assistant-host list` shows them", one_line(id)),
+            near => format!("no assistant has the id or name `{}`; near it are {}", one_line(id), near.join(", ")),
+        };
+        Failure::new(NO_MATCH, message)
+    })
+}
+
+/// What there is to say on one line each; what is not there is left out.
+fn lines(definition: &Definition, granted: &grants::Grants) -> Vec<(&'static str, String)> {
+    let mut lines = vec![("name", definition.name.clone()), ("id", definition.id.to_string())];
+    let mut put = |what, value: Option<String>| lines.extend(value.map(|value| (what, value)));
+    let some = |list: &[String]| (!list.is_empty()).then(|| list.join(", "));
+    let any = |list: &[String]| some(list).unwrap_or_else(|| "none".to_owned());
+    let json = |value: &Value| value.to_string();
+    put("description", Some(definition.description.clone()).filter(|text| !text.is_empty()));
+    for example in &definition.examples {
+        put("example", Some(example.clone()));
+    }
+    put("source", Some(definition.source.label().to_owned()));
+    put("file", definition.path.as_ref().map(|path| path.display().to_string()));
+    put("tools", Some(any(&granted.tools)));
+    for one in &granted.unavailable {
+        put("not available", Some(format!("{}: {}", one.tool, one.why)));
+    }
+    put("never", some(&definition.disallowed_tools));
+    put("model", some(&definition.model));
+    put("tags", some(&definition.tags));
+    put("callers", definition.allowed_callers.as_deref().map(any));
+    put("turns", definition.max_turns.map(|turns| turns.to_string()));
+    let limit = definition.timeout_ms.map(|ms| duration(i64::try_from(ms).unwrap_or(i64::MAX)));
+    put("time", limit);
+    put("servers", definition.mcp_servers.as_ref().map(json));
+    for (key, value) in &definition.extra {
+        put("unknown key", Some(format!("{key}: {value}")));
+    }
+    let size = format!("{} characters", definition.system_prompt.chars().count());
+    put("prompt", Some(size));
+    lines
+}

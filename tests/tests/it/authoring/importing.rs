@@ -1,0 +1,104 @@
+//! Collections are taken in.
+
+use super::*;
+
+/// A folder as one finds them: assistants of several systems, a document, a double, a broken one.
+pub(super) fn collection(home: &Home) {
+    home.write("lib/README.md", "# A collection\n");
+    home.write("lib/a/checker.md", CHECKER);
+    home.write("lib/a/poet.md", &assistant("poet", "read_file"));
+    home.write("lib/b/poet.md", &assistant("poet", "list_files"));
+    home.write("lib/b/broken.md", "---\nname: broken\n");
+    home.write("lib/c/painter.agent.md", "---\ndescription: Paints: anything\n---\nYou paint.\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn import_takes_a_collection_in_once() {
+    let home = Home::new();
+    collection(&home);
+    let totals = async |args: &[&str]| -> Value { home.json(&[&["import"], args].concat()).await["totals"].clone() };
+    let counts = |added: u32, unchanged: u32| {
+        json!({
+            "added": added, "replaced": 0, "unchanged": unchanged, "different": 0, "defined_in_files": 0, "failed": 0,
+            "skipped": 2, "double": 1,
+        })
+    };
+    assert_eq!(totals(&["../lib", "--tag", "team", "--dry-run"]).await, counts(3, 0));
+    home.fails(&["show", "poet"], 3, "no assistant").await;
+    let (code, out, err) = home.run(&["import", "../lib", "--tag", "team"]).await;
+    assert_eq!((code, out.as_str()), (0, "added     invoice-checker\nadded     painter\nadded     poet\n"), "{err}");
+    assert!(err.contains("3 added to the database, 0 replaced, 0 unchanged, 2 skipped, 1 double"), "{err}");
+    assert!(err.contains("lib/README.md") && err.contains("frontmatter_not_closed") && err.contains("lib/b/poet.md"));
+    assert_eq!(totals(&["../lib", "--tag", "team"]).await, counts(0, 3));
+    let shown = home.json(&["show", "invoice-checker"]).await;
+    assert_eq!((&shown["tags"], &shown["extra"]), (&json!(["money", "team"]), &json!({ "color": "red" })));
+    assert!(home.out(&["export", "painter"]).await.contains("tags: [team]"));
+    home.write("lib/a/poet.md", &assistant("poet", "send_message"));
+    home.fails(&["import", "../lib/a", "--tag", "team"], 1, "another `poet` is in the database; --replace").await;
+    assert_eq!(home.json(&["show", "poet"]).await["tools"], json!(["read_file"]));
+    let out = home.out(&["import", "../lib/a", "--tag", "team", "--replace"]).await;
+    assert_eq!(out, "replaced  poet\n");
+    assert_eq!(home.json(&["show", "poet"]).await["tools"], json!(["send_message"]));
+    home.write("project/.agents/agents/x.md", &assistant("x", ""));
+    home.fails(&["import", ".agents/agents/x.md"], 1, "`x` is defined in a file that is read already").await;
+    home.fails(&["import", "../nowhere"], 2, "../nowhere: ").await;
+    home.fails(&["import", "../lib/README.md"], 1, "0 added").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn import_writes_files_too() {
+    let home = Home::new();
+    collection(&home);
+    let out = home.out(&["import", "../lib", "--to", "project"]).await;
+    assert_eq!(out, "added     invoice-checker\nadded     painter\nadded     poet\n");
+    assert!(home.read("project/.agents/agents/painter.md").starts_with("---\nname: painter\n"));
+    assert_eq!(home.json(&["import", "../lib", "--to", "project"]).await["totals"]["unchanged"], 3);
+    home.write("project/.agents/agents/poet.md", "mine\n");
+    home.fails(&["import", "../lib", "--to", "project"], 1, "another `poet` is in ").await;
+    assert_eq!(home.read("project/.agents/agents/poet.md"), "mine\n");
+    home.out(&["import", "../lib", "--to", "project", "--replace"]).await;
+    assert_ne!(home.read("project/.agents/agents/poet.md"), "mine\n");
+    // The project has them, so that the user's would be hidden.
+    home.fails(&["import", "../lib", "--to", "user"], 1, "is defined in a file that is read already").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn imports_at_once_store_each_once() {
+    let home = Home::new();
+    for n in 0..200 {
+        home.write(&format!("lib/a{n}.md"), &assistant(&format!("a{n}"), ""));
+    }
+    let runs = (0..4).map(|_| home.json(&["import", "../lib"]));
+    let added: u64 = futures::future::join_all(runs)
+        .await
+        .iter()
+        .map(|one| {
+            let totals = &one["totals"];
+            assert_eq!(totals["added"].as_u64().zip(totals["unchanged"].as_u64()).map(|(a, b)| a + b), Some(200));
+            totals["added"].as_u64().unwrap_or_default()
+        })
+        .sum();
+    assert_eq!(added, 200);
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn without_room_all_or_nothing_is_stored() {
+    let home = Home::new();
+    home.out(&["new", "Before", "--to", "database"]).await;
+    for n in 0..200 {
+        home.write(&format!("lib/a{n}.md"), &format!("{}{}", assistant(&format!("a{n}"), ""), "more ".repeat(2_000)));
+    }
+    // A limit on the size of files stands for a full disk: the log of changes may not grow to what it has to.
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -f 1000; exec \"$0\" \"$@\"", HOST, "import", "../lib"]);
+    command.current_dir(home.project()).env_clear().env("HOME", home.path()).kill_on_drop(true).stdin(Stdio::null());
+    let output = tokio::time::timeout(SOON, command.output()).await.expect("it ends").expect("it runs");
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), output.stdout.is_empty()), (Some(1), true), "{err}");
+    assert!(err.contains("disk is full") || err.contains("its disk is full"), "{err}");
+    home.out(&["export", "--all", "--to", "../out"]).await;
+    let files = std::fs::read_dir(home.path().join("out")).expect("a folder");
+    assert_eq!(files.count(), 1, "only the one from before");
+    assert_eq!(home.json(&["import", "../lib"]).await["totals"]["added"], 200);
+}
