@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
 use super::Host;
-use folders::{Folders, Unwatched};
+use folders::{Folders, Unwatched, Watched};
 use places::{Concern, Places};
 
 /// How long nothing may have changed before the assistants are read: a change seldom comes alone.
@@ -110,7 +110,7 @@ pub(super) async fn run(host: Host) {
                 false
             }
         };
-        closing.run_until_cancelled(bell.wait(watched.is_ok() && read)).await;
+        closing.run_until_cancelled(bell.wait(matches!(watched, Ok(Watched::All)) && read)).await;
     }
     folders.end().await;
 }

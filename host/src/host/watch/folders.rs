@@ -1,7 +1,8 @@
 //! What the system is asked to watch.
 //!
 //! A system that watches whole trees is asked for each source; one that watches folders, for each folder of a source,
-//! which is looked into only when it is watched, so that nothing that is made meanwhile goes unseen.
+//! which is looked into only when it is watched, so that nothing that is made meanwhile goes unseen. On the way to the
+//! sources lie the home and the project: they are watched without what is in their folders, where the system can.
 
 use std::collections::HashSet;
 use std::fs;
@@ -24,6 +25,15 @@ const WATCHED_MAX: usize = 8_192;
 const LOOKS_MAX: usize = 4;
 /// How long the system's thread may take to end.
 const END_WITHIN: Duration = Duration::from_secs(5);
+
+/// What the system watches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Watched {
+    /// All that matters.
+    All,
+    /// The sources that are there. Others that appear have to be looked for.
+    Sources,
+}
 
 /// Why not everything is watched.
 #[derive(Debug, thiserror::Error)]
@@ -64,7 +74,7 @@ impl Folders {
     ///
     /// # Errors
     /// Why not all is watched; the rest is.
-    pub(super) fn watch(&mut self, sources: &[SourceDir]) -> Result<(), Unwatched> {
+    pub(super) fn watch(&mut self, sources: &[SourceDir]) -> Result<Watched, Unwatched> {
         if self.bell.moved.swap(false, Ordering::AcqRel) {
             self.forget();
         }
@@ -79,7 +89,7 @@ impl Folders {
             places = now;
         }
         self.bell.rung.notify_one();
-        Ok(())
+        Ok(Watched::Sources)
     }
 
     /// Asks for all anew next time: what has a name may be another folder than before.
@@ -90,7 +100,7 @@ impl Folders {
         }
     }
 
-    fn arrange(&mut self, places: &Places) -> Result<(), Unwatched> {
+    fn arrange(&mut self, places: &Places) -> Result<Watched, Unwatched> {
         let watching = match &mut self.watcher {
             Some(watching) => watching,
             none => none.insert(Watching::start(self.bell.clone())?),
@@ -107,7 +117,7 @@ impl Folders {
             drop(watching.system.unwatch(path));
         }
         self.held = wanted;
-        Ok(())
+        arranged
     }
 
     /// Ends the watching, and waits until the system's thread has ended.
@@ -142,11 +152,17 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    fn all(&mut self, places: &Places) -> Result<(), Unwatched> {
-        let whole_trees =
-            matches!(RecommendedWatcher::kind(), WatcherKind::Fsevent | WatcherKind::ReadDirectoryChangesWatcher);
-        for step in &places.steps {
-            self.one(&step.folder, RecursiveMode::NonRecursive, !whole_trees)?;
+    fn all(&mut self, places: &Places) -> Result<Watched, Unwatched> {
+        let (whole_trees, watched) = match RecommendedWatcher::kind() {
+            // It watches nothing but whole trees.
+            WatcherKind::Fsevent => (true, Watched::Sources),
+            WatcherKind::ReadDirectoryChangesWatcher => (true, Watched::All),
+            _ => (false, Watched::All),
+        };
+        if watched == Watched::All {
+            for step in &places.steps {
+                self.one(&step.folder, RecursiveMode::NonRecursive, !whole_trees)?;
+            }
         }
         for tree in &places.trees {
             match whole_trees {
@@ -154,7 +170,7 @@ impl Asked<'_> {
                 false => self.tree(&tree.root, tree.layout, 0)?,
             }
         }
-        Ok(())
+        Ok(watched)
     }
 
     /// Watches a folder and those below it, each before it is looked into; the depth bounds the recursion.

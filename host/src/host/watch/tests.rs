@@ -47,18 +47,25 @@ impl Bed {
         self.folder.write(name, &agent(name.rsplit(['/', '.']).nth(1).expect("a name"), text));
     }
 
-    /// Waits until the host has what a reading of the files gives, and that is `expected`: ids with what they do.
-    async fn has(&self, expected: &str) {
+    /// Waits until the host has what a reading of the files gives.
+    async fn settles(&self) {
         let mut news = self.host.registry_changed().subscribe();
         let arrives = async {
-            while *self.host.registry() != Registry::read(&self.sources) || told(&self.host.registry()) != expected {
+            while *self.host.registry() != Registry::read(&self.sources) {
                 // That some were missed means that there is a newer one.
                 drop(news.recv().await);
             }
         };
         if tokio::time::timeout(SOON, arrives).await.is_err() {
-            panic!("wanted {expected}, got {}", told(&self.host.registry()));
+            let files = Registry::read(&self.sources);
+            panic!("the files are {}, the host has {}", told(&files), told(&self.host.registry()));
         }
+    }
+
+    /// The same, and that is `expected`: ids with what they do.
+    async fn has(&self, expected: &str) {
+        self.settles().await;
+        assert_eq!(told(&self.host.registry()), expected);
     }
 
     async fn end(self) {
@@ -149,6 +156,49 @@ async fn folders_that_appear_later_go_and_come_back() {
     bed.has("").await;
     bed.write("p/.opencode/agents/a.md", "reborn");
     bed.has("a:reborn").await;
+    bed.end().await;
+}
+
+/// Files and folders written, removed and renamed in any order, by chance that is the same each time.
+#[tokio::test(flavor = "multi_thread")]
+async fn any_changes_end_in_what_the_files_are() {
+    let bed = Bed::of_a_project().await;
+    let mut seed = 5_u64;
+    let mut pick = |of: &[&'static str]| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        of[(seed >> 33) as usize % of.len()]
+    };
+    let folders = [
+        "p/.claude",
+        "p/.claude/agents",
+        "p/.claude/agents/a",
+        "p/.claude/agents/a/b",
+        "p/.agents/agents",
+        "p/agents",
+        "p/agents/x",
+        "p/aside",
+    ];
+    let mut seen = 0;
+    for round in 0..10 {
+        for step in 0..30 {
+            let (one, other) = (bed.path(pick(&folders)), bed.path(pick(&folders)));
+            let file = pick(&["x.md", "y.md", "agent.md", "notes.txt"]);
+            // What cannot be done is not done: a folder does not go into itself.
+            match pick(&["write", "write", "write", "write", "remove", "rename", "move"]) {
+                "write" => {
+                    fs::create_dir_all(&one).expect("a folder");
+                    let name = format!("n{}", (round * 30 + step) % 50);
+                    fs::write(one.join(file), agent(&name, &step.to_string())).expect("a file");
+                }
+                "remove" => drop(fs::remove_dir_all(one)),
+                "move" => drop(fs::rename(one.join(file), other.join("moved.md"))),
+                _ => drop(fs::rename(one, other)),
+            }
+        }
+        bed.settles().await;
+        seen += bed.host.registry().assistants().len();
+    }
+    assert!(seen > 20, "chance leaves some assistants: {seen}");
     bed.end().await;
 }
 
