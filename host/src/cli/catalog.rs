@@ -1,11 +1,11 @@
-//! `list`, `search` and `tools`: they read the files and take no lock.
+//! `list`, `search` and `tools`: they read the files and the database, and take no lock.
 
 use clap::Args;
 use serde_json::{Value, json};
 
 use super::open::Setting;
 use super::{FAILED, Failure, Places, USAGE, say, talk};
-use crate::registry::{Definition, Registry, Severity};
+use crate::registry::{Definition, Severity};
 use crate::search::{Filter, SearchIndex};
 use crate::text::{cut, one_line};
 use crate::tools::{self, Audience};
@@ -56,7 +56,7 @@ fn as_json(definition: &Definition) -> Value {
 
 pub(super) fn list(places: &Places, args: &ListArgs) -> Result<u8, Failure> {
     let setting = Setting::read(places)?;
-    let registry = Registry::read(&setting.sources);
+    let registry = setting.registry()?;
     let (assistants, shadowed, skipped) = (registry.assistants(), registry.shadowed(), registry.skipped());
     if args.json {
         let listed: Vec<Value> = assistants.iter().map(|one| as_json(one)).collect();
@@ -93,7 +93,7 @@ pub(super) fn search(places: &Places, args: &SearchArgs) -> Result<u8, Failure> 
         return Err(Failure::new(USAGE, "the query is empty; describe the task in a sentence, or use `list`"));
     }
     let setting = Setting::read(places)?;
-    let registry = Registry::read(&setting.sources);
+    let registry = setting.registry()?;
     let failed = |error| Failure::new(FAILED, error);
     let index = SearchIndex::in_memory(&registry).map_err(failed)?;
     let found = index.search(&args.query, &Filter::default(), usize::from(args.limit)).map_err(failed)?;

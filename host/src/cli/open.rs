@@ -80,9 +80,13 @@ impl Setting {
         format!("{project}; {folders}")
     }
 
-    /// All assistants: those of the folders, and behind them those that the database keeps. Takes no lock.
+    /// All assistants: those of the folders, and behind them those that the database keeps, where it can be read. Takes
+    /// no lock.
     pub(super) fn registry(&self) -> Result<Registry, Failure> {
-        let stored = store::peek(&self.state()?, mirror::stored).map_err(|error| Failure::new(super::FAILED, error))?;
+        let stored = store::peek(&self.state()?, mirror::stored).unwrap_or_else(|error| {
+            super::talk(&format!("the assistants of the database are left out: {error}"));
+            None
+        });
         Ok(Registry::read(&self.sources).join(stored.into_iter().flatten().map(Arc::new)))
     }
 

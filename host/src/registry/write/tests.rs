@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
@@ -151,15 +153,18 @@ fn value() -> impl Strategy<Value = Value> {
 }
 
 fn names() -> impl Strategy<Value = Vec<String>> {
-    let name = r"[A-Za-z0-9_*][A-Za-z0-9_*:. ,()/'-]{0,12}[A-Za-z0-9_*)]";
+    let name = r"[A-Za-z0-9_*][A-Za-z0-9_*. ,/-]{0,9}[A-Za-z0-9_*](\([a-z:*, ]{0,9}\))?";
     let mut names: Vec<_> = Vec::new();
     names.extend(["Bash(git log:*, git show:*)", "yes", "404", "a, b", "Read", "null"].map(str::to_owned));
-    vec(prop_oneof![name, prop::sample::select(names)], 0..4).prop_map(|mut names| {
-        // In a map, which holds what a list does not, a name stands once.
-        names.sort();
-        names.dedup();
-        names
-    })
+    // In a map, which holds what a list does not, a name stands once.
+    vec(prop_oneof![name, prop::sample::select(names)], 0..4).prop_map(sorted)
+}
+
+/// Each once.
+fn sorted(mut names: Vec<String>) -> Vec<String> {
+    names.sort();
+    names.dedup();
+    names
 }
 
 prop_compose! {
@@ -167,8 +172,8 @@ prop_compose! {
     fn definition()(
         name in text(), description in text(), examples in vec(text(), 0..3), prompt in text(),
         tools in option::of(names()), disallowed in names(), models in vec("[a-zA-Z0-9./:-]{1,12}", 0..3),
-        tags in vec("[a-z发][a-z -]{0,8}[a-z]", 0..3), callers in option::of(names()), turns in option::of(any::<u32>()),
-        ms in option::of(0..1_u64 << 53), servers in option::of(value()), extra in btree_map("x-[a-z]{1,3}[: #\"é]?", value(), 0..4),
+        tags in vec("[a-z发][a-z -]{0,8}[a-z]", 0..3), callers in option::of(names()), turns in option::of(1..u32::MAX),
+        ms in option::of(1..1_u64 << 53), servers in option::of(btree_map(text(), value(), 0..3)), extra in btree_map("x-[a-z]{1,3}[: #\"é]?", value(), 0..4),
     ) -> Definition {
         let name = cut(&name.split_whitespace().collect::<Vec<_>>().join(" "), NAME_CHARS_MAX);
         let name = if name.is_empty() { "x".to_owned() } else { name };
@@ -177,6 +182,8 @@ prop_compose! {
         let printable = |c: &char| !c.is_control() || matches!(c, '\n' | '\t' | '\u{80}'..);
         let prompt: String = prompt.chars().filter(printable).collect();
         let wish = |model: &String| !matches!(model.to_ascii_lowercase().as_str(), "inherit" | "default");
+        // Of two keys that are one but for their spelling, a reader keeps one.
+        let folded: BTreeMap<_, _> = extra.into_iter().map(|entry| (keys::fold(&entry.0), entry)).collect();
         Definition {
             id: AssistantId::from_name(&name, "x"),
             description,
@@ -184,12 +191,12 @@ prop_compose! {
             tools,
             disallowed_tools: disallowed,
             model: models.into_iter().filter(wish).collect(),
-            tags,
+            tags: sorted(tags),
             allowed_callers: callers,
             max_turns: turns,
             timeout_ms: ms,
-            mcp_servers: servers.filter(|servers| !servers.is_null()),
-            extra: extra.into_iter().collect(),
+            mcp_servers: servers.map(|servers| Value::Object(servers.into_iter().collect())),
+            extra: Map::from_iter(folded.into_values()),
             examples,
             ..Definition { name, ..named("x") }
         }

@@ -32,6 +32,10 @@ async fn import_takes_a_collection_in_once() {
     assert_eq!(totals(&["../lib", "--tag", "team"]).await, counts(0, 3));
     let shown = home.json(&["show", "invoice-checker"]).await;
     assert_eq!((&shown["tags"], &shown["extra"]), (&json!(["money", "team"]), &json!({ "color": "red" })));
+    let listed = home.json(&["list"]).await;
+    assert_eq!((&listed["totals"]["assistants"], &listed["assistants"][0]["source"]), (&json!(3), &json!("database")));
+    let found = home.json(&["search", "check an invoice"]).await;
+    assert_eq!(found["items"][0]["assistant_id"], "invoice-checker");
     assert!(home.out(&["export", "painter"]).await.contains("tags: [team]"));
     home.write("lib/a/poet.md", &assistant("poet", "send_message"));
     home.fails(&["import", "../lib/a", "--tag", "team"], 1, "another `poet` is in the database; --replace").await;
