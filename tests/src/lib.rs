@@ -3,6 +3,7 @@
 pub mod bed;
 #[cfg(unix)]
 pub mod chaos;
+pub mod dice;
 pub mod doors;
 pub mod gate;
 pub mod load;
@@ -12,5 +13,6 @@ pub mod oracle;
 pub mod processes;
 #[cfg(unix)]
 pub mod puppets;
+pub mod search_bench;
 pub mod stepped;
 pub mod timing;

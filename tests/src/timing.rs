@@ -41,8 +41,18 @@ fn percentile(mut times: Vec<Duration>, percent: usize) -> f64 {
 /// The memory of a process, its share of what it has in common with others (PSS), in KiB; 0 where it cannot be told.
 #[must_use]
 pub fn pss_kib(pid: u32) -> u64 {
+    rollup_kib(pid, "Pss:")
+}
+
+/// The same without what are pages of files, which the system takes back where it needs them.
+#[must_use]
+pub fn own_kib(pid: u32) -> u64 {
+    rollup_kib(pid, "Pss_Anon:")
+}
+
+fn rollup_kib(pid: u32, line: &str) -> u64 {
     let rollup = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
-    let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:"));
+    let line = rollup.lines().find_map(|text| text.strip_prefix(line));
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
@@ -54,4 +64,10 @@ pub fn timed(rounds: usize, mut work: impl FnMut()) -> f64 {
         start.elapsed()
     };
     p50((0..rounds).map(one).collect())
+}
+
+/// Writes a line to stderr.
+pub fn complain(text: &str) {
+    // Nobody reads any more where this fails.
+    drop(writeln!(std::io::stderr(), "{text}"));
 }

@@ -11,7 +11,7 @@ use assistant_protocol::types::{Content, LlmRequestResult, Message, Part, Role, 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::dice::Dice;
+use crate::dice::Dice;
 
 /// Where a round tells its runners what they are, seen from the state directory.
 const TOLD_IN: &str = "../chaos.json";

@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::dice::Dice;
 use super::door::{Door, kill};
 use super::ledger::{Budget, Totals};
 use super::tables;
+use crate::dice::Dice;
 
 /// Between two deeds, milliseconds, at most.
 const PAUSE_MS: u64 = 120;

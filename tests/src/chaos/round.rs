@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::dice::Dice;
 use super::door::{Door, Kind};
 use super::followed::Followed;
 use super::killer::Killer;
@@ -16,6 +15,7 @@ use super::line::{Answer, Line, held};
 use super::script::{self, QUICK};
 use super::worker::Worker;
 use super::{tables, verdict};
+use crate::dice::Dice;
 
 /// Clients that come and go at once.
 const WORKERS: u64 = 3;

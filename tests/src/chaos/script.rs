@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::dice::Dice;
+use crate::dice::Dice;
 
 /// Assistants that spawn none.
 const LEAVES: &[&str] = &["leaf-a", "leaf-b", "leaf-c", "leaf-d"];

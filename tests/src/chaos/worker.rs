@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::dice::Dice;
 use super::door::Kind;
 use super::followed::Followed;
 use super::ledger::{Known, Ledger, Replied, Sent, Spawned};
@@ -13,6 +12,7 @@ use super::line::{Answer, Line, held};
 use super::round::Shared;
 use super::script::spawnable;
 use super::tables;
+use crate::dice::Dice;
 
 /// The wait that is long enough for a lost wake-up to show, milliseconds: disks of loaded machines stand still for some
 /// seconds, and no wait is told of what is not committed.

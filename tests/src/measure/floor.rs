@@ -41,7 +41,11 @@ pub fn measure(runner: &Path, folder: &Path) -> Result<Floor, String> {
     failed.map_or(Ok(Floor { process, row }), Err)
 }
 
-fn row(folder: &Path) -> rusqlite::Result<f64> {
+/// The middle time of one durable row in a new database in `folder`, milliseconds.
+///
+/// # Errors
+/// SQLite's.
+pub fn row(folder: &Path) -> rusqlite::Result<f64> {
     let db = Connection::open(folder.join("floor.db"))?;
     db.execute_batch(SETTINGS)?;
     db.execute_batch("CREATE TABLE t (a TEXT)")?;
