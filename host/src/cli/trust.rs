@@ -1,5 +1,6 @@
 //! `trust`: shows what the assistants of a project would run on this machine, and allows it by name.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
@@ -36,11 +37,13 @@ pub(super) struct TrustArgs {
 struct Asked {
     definition: Arc<Definition>,
     ruled: Vec<Ruled>,
+    project: Option<PathBuf>,
 }
 
 impl Asked {
-    fn look(definition: &Arc<Definition>, book: &Book) -> Self {
-        Self { definition: definition.clone(), ruled: trust::rule(definition, book) }
+    fn look(definition: &Arc<Definition>, book: &Book, project: Option<&Path>) -> Self {
+        let project = project.map(Path::to_owned);
+        Self { definition: definition.clone(), ruled: trust::rule(definition, book), project }
     }
 
     fn title(&self) -> String {
@@ -61,7 +64,7 @@ pub(super) fn trust(places: &Places, args: &TrustArgs) -> Result<u8, Failure> {
             .assistants()
             .iter()
             .filter(|definition| trust::needs_trust(definition))
-            .map(|definition| Asked::look(definition, &book))
+            .map(|definition| Asked::look(definition, &book, setting.project.as_deref()))
             .filter(|asked| !asked.ruled.is_empty())
             .collect();
         return match (args.all, args.remove) {
@@ -73,7 +76,7 @@ pub(super) fn trust(places: &Places, args: &TrustArgs) -> Result<u8, Failure> {
     // All names are known before anything is done.
     let (mut asked, mut gone) = (Vec::new(), Vec::new());
     for name in &args.names {
-        match find(&registry, &book, name) {
+        match find(&registry, &book, setting.project.as_deref(), name) {
             Ok(found) => asked.push(found),
             Err(error) if args.remove => match of_gone(&book, name)? {
                 left if left.is_empty() => return Err(error),
@@ -93,9 +96,9 @@ pub(super) fn trust(places: &Places, args: &TrustArgs) -> Result<u8, Failure> {
 }
 
 /// The assistant of a name, or of a name and the thing behind its `/`.
-fn find(registry: &Registry, book: &Book, name: &str) -> Result<Asked, Failure> {
+fn find(registry: &Registry, book: &Book, project: Option<&Path>, name: &str) -> Result<Asked, Failure> {
     if let Some(definition) = registry.find_exact(name) {
-        return Ok(Asked::look(definition, book));
+        return Ok(Asked::look(definition, book, project));
     }
     let parts = name.split_once('/').and_then(|(id, thing)| Some((registry.find_exact(id)?, thing)));
     let Some((definition, thing)) = parts else {
@@ -107,7 +110,7 @@ fn find(registry: &Registry, book: &Book, name: &str) -> Result<Asked, Failure> 
             format!("no assistant has the name `{}`{hint}; `assistant-host trust` lists what asks", shown(id));
         return Err(Failure::new(UNKNOWN, message));
     };
-    let mut asked = Asked::look(definition, book);
+    let mut asked = Asked::look(definition, book, project);
     let known: Vec<String> = asked.ruled.iter().map(|one| format!("`{}`", shown(&one.wanted.name))).collect();
     asked.ruled.retain(|one| one.wanted.name == thing);
     if asked.ruled.is_empty() {
@@ -121,7 +124,7 @@ fn find(registry: &Registry, book: &Book, name: &str) -> Result<Asked, Failure> 
 /// What is trusted of an assistant whose file is gone.
 fn of_gone(book: &Book, name: &str) -> Result<Vec<Trust>, Failure> {
     let (mut trusted, _) = book.all().map_err(unusable)?;
-    trusted.retain(|one| one.assistant == name && !std::path::Path::new(&one.file).exists());
+    trusted.retain(|one| one.assistant == name && !Path::new(&one.file).exists());
     Ok(trusted)
 }
 
@@ -132,7 +135,7 @@ fn list(book: &Book, asking: &[Asked], as_json: bool) -> Result<u8, Failure> {
         say(&told(book, asking).to_string());
         return Ok(0);
     }
-    asking.iter().for_each(tell);
+    asking.iter().for_each(|asked| tell(asked, "not trusted"));
     let things = asking.iter().flat_map(|asked| &asked.ruled);
     let (all, open) = (things.clone().count(), things.filter(|one| !one.answer.allows()).count());
     match (all, open) {
@@ -155,7 +158,7 @@ fn allow(book: &Book, asking: Vec<Asked>, as_json: bool) -> Result<u8, Failure> 
             talk(&format!("`{}` is your own: what it names needs no trust", asked.definition.id));
         }
         if !as_json {
-            tell(asked);
+            tell(asked, "to be trusted");
         }
         for one in asked.ruled.iter().filter(|one| !one.answer.allows()) {
             let Some(trust) = Trust::new(&asked.definition, one, &by, now_ms()) else { continue };
@@ -215,19 +218,19 @@ fn forget(book: &Book, asking: &[Asked], as_json: bool) -> Result<u8, Failure> {
 
 /// The same things, as they stand now.
 fn again(asked: &Asked, book: &Book) -> Asked {
-    let mut now = Asked::look(&asked.definition, book);
+    let mut now = Asked::look(&asked.definition, book, asked.project.as_deref());
     now.ruled.retain(|one| asked.ruled.iter().any(|old| old.key == one.key));
     now
 }
 
-fn tell(asked: &Asked) {
+fn tell(asked: &Asked, open: &str) {
     say(&asked.title());
     for one in &asked.ruled {
         let state = match &one.answer {
             Answer::Own => "needs no trust".to_owned(),
             Answer::Trusted(trust) => format!("trusted {} by {}", utc(trust.at), shown(&trust.by)),
-            Answer::Untrusted => "not trusted".to_owned(),
-            Answer::Unreadable(error) => format!("not trusted: {}", one_line(error)),
+            Answer::Untrusted => open.to_owned(),
+            Answer::Unreadable(error) => format!("{open}: {}", one_line(error)),
         };
         say(&format!("  {}: {state}", one.wanted.title()));
         let wanted = &one.wanted;
@@ -244,11 +247,22 @@ fn tell(asked: &Asked) {
         for (what, text) in parts {
             text.iter().for_each(|text| say(&format!("    {what} {text}")));
         }
+        for part in wanted.command.iter().filter(|part| is_of(asked.project.as_deref(), part)) {
+            say(&format!("    {} is a file of the project: whoever changes it changes what runs", quoted(part)));
+        }
         for (what, names) in lists.iter().filter(|(_, names)| !names.is_empty()) {
             let names: Vec<String> = names.iter().map(|name| shown(name)).collect();
             say(&format!("    with the {what} {}", names.join(", ")));
         }
     }
+}
+
+/// Whether a part of a command names a file of the project.
+fn is_of(project: Option<&Path>, part: &str) -> bool {
+    project.is_some_and(|project| {
+        let path = project.join(part).canonicalize();
+        path.is_ok_and(|path| path.is_file() && path.starts_with(project))
+    })
 }
 
 /// One argument, so that it cannot pass for two.

@@ -1,5 +1,7 @@
 use std::path::Path;
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::registry::read_markdown;
 use crate::testing::Folder;
@@ -189,4 +191,51 @@ fn what_cannot_be_read_is_not_trusted() {
     }
     assert_eq!(Book::default().find(&trust.key).expect("nothing"), None);
     assert!(matches!(Book::default().add(&trust), Err(Unusable::NoPlace)));
+}
+
+/// Values as a file may have them below the keys that are looked at.
+fn values() -> impl Strategy<Value = Value> {
+    let text =
+        prop_oneof![".*", Just("npx".to_owned()), Just("\u{1b}[2J\r\n".to_owned()), Just("https://x".to_owned())];
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        text.prop_map(Value::from)
+    ];
+    let key = prop::sample::select(vec![
+        "command", "args", "url", "env", "hooks", "matcher", "name", "servers", "checks", "type", "",
+    ]);
+    leaf.prop_recursive(5, 40, 5, move |inner| {
+        let map = prop::collection::btree_map(key.clone().prop_map(str::to_owned), inner.clone(), 0..5);
+        prop_oneof![
+            prop::collection::vec(inner, 0..5).prop_map(Value::from),
+            map.prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever stands there is asked for in words that a terminal can show, and each thing by a key of its own.
+    #[test]
+    fn any_value_is_asked_for(value in values()) {
+        for key in ["mcp", "hooks", "extensions", "retry"] {
+            let mut definition = of("tools: Read");
+            definition.extra.insert(key.to_owned(), value.clone());
+            let all = wanted(&definition);
+            let mut keys: Vec<String> = all.iter().map(|one| one.key(Path::new("/x.md"))).collect();
+            keys.sort();
+            keys.dedup();
+            let distinct = all.iter().map(|one| json!([one.kind, one.name, one.written]).to_string());
+            prop_assert_eq!(keys.len(), distinct.collect::<std::collections::BTreeSet<_>>().len());
+            for one in &all {
+                let texts = one.command.iter().chain(&one.url).chain(&one.text).chain(&one.env).chain([&one.name]);
+                for text in texts {
+                    prop_assert!(!shown(text).chars().any(char::is_control));
+                }
+            }
+        }
+    }
 }

@@ -258,6 +258,8 @@ fn names_are_checked_and_nothing_is_hidden() {
     check(&["trust", "--remove", "x"], 0, "nothing of `x` was trusted");
     check(&["trust", "x", "--all"], 2, "cannot be used with");
     check(&["trust"], 0, r"ls[300 blanks]; rm -rf ~ \u{1b}[2K");
+    std::fs::write(home.path("one/end.sh"), "exit 0").expect("a file");
+    check(&["trust"], 0, "./end.sh is a file of the project");
     // Trust that nobody can remember is refused, and what is the user's own needs none.
     let output = home.command("one", &["trust", "x"]).env_remove("HOME").output().expect("it runs");
     assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
