@@ -16,6 +16,7 @@ mod completions;
 mod demo;
 mod detach;
 mod doctor;
+mod explain;
 mod export;
 mod import;
 mod line;
@@ -116,6 +117,8 @@ enum Command {
     List(catalog::ListArgs),
     /// Find assistants for a task
     Search(catalog::SearchArgs),
+    /// Tell why an assistant has its place among the hits of a query, word by word
+    Explain(explain::ExplainArgs),
     /// Show all about one assistant
     Show(show::ShowArgs),
     /// Make an assistant from a template
@@ -255,6 +258,7 @@ async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Command::Cancel(args) => talk::cancel(&places, &args).await,
         Command::List(args) => catalog::list(&places, &args),
         Command::Search(args) => catalog::search(&places, &args),
+        Command::Explain(args) => explain::explain(&places, &args),
         Command::Show(args) => show::show(&places, &args),
         Command::New(args) => new::new(&places, &args).await,
         Command::Remove(args) => remove::remove(&places, &args).await,

@@ -1,18 +1,20 @@
 //! Finds the assistant for a task that is described in ordinary words.
 //!
-//! Two fields are searched, `head` (name, description, tags) and `body` (the system prompt), with the same analyzer for
-//! index and query. Documents are ordered by the sum of BM25 over all terms and both fields, then by name and id. The
-//! **score** that is told is another number: the share of the query's weight that a document has, where a term weighs
-//! its inverse document frequency. It is 1 if all words are there, 0 if none is, and a word that no document has weighs
-//! most; so a threshold on it refuses what fits in common words only. An exact id or name comes first, with score 1.
+//! Three fields are searched, `head` (name, description, tags), `lead` (the first line of the system prompt) and `body`
+//! (all of it), with the same analyzer for index and query. How documents are ordered, and what the score says, stands
+//! in `scoring`; ties are broken by name and id. A word that no document has weighs most in the score, so a threshold on
+//! it refuses what fits in common words only. An exact id or name comes first, with score 1.
 //!
 //! The index is derived from the registry: delete it and it is rebuilt.
 
 mod analyzer;
 mod corpus;
 mod document;
+mod exact;
+mod explain;
 mod index;
 mod query;
+mod scoring;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -20,9 +22,12 @@ use std::sync::Arc;
 
 use tantivy::Index;
 
-use crate::registry::{AssistantId, Definition, Registry, Source, slug};
-use corpus::Corpus;
+use crate::registry::{AssistantId, Definition, Registry, Source};
+use corpus::{Answer, Corpus};
+use exact::Exact;
 use query::{Matched, QueryTerm, Weighed};
+
+pub use explain::{Explanation, InField, Verdict, Word};
 pub use query::{QUERY_BYTES_MAX, QUERY_TERMS_MAX};
 
 /// The least score of a hit, unless the caller says otherwise.
@@ -31,8 +36,7 @@ pub const MIN_SCORE: f32 = 0.2;
 /// The assistants of one registry, to be searched.
 pub struct SearchIndex {
     assistants: Vec<Arc<Definition>>,
-    /// Places in `assistants`, by the slug of id and name.
-    exact: HashMap<String, Vec<usize>>,
+    exact: Exact,
     corpus: Corpus,
     /// Where it is kept; none where it is in memory only.
     folder: Option<PathBuf>,
@@ -63,7 +67,7 @@ pub struct Found {
 pub struct Hit {
     /// Which.
     pub id: AssistantId,
-    /// The share of the query that it has, from 0 to 1.
+    /// The part of the query that it answers, from 0 to 1.
     pub score: f32,
     /// The words of the query that it has, as the caller wrote them.
     pub matched_terms: Vec<String>,
@@ -128,13 +132,7 @@ impl SearchIndex {
         let assistants = registry.assistants().to_vec();
         let places: HashMap<&str, usize> =
             assistants.iter().enumerate().map(|(place, found)| (found.id.as_str(), place)).collect();
-        let mut exact: HashMap<String, Vec<usize>> = HashMap::new();
-        for (place, found) in assistants.iter().enumerate() {
-            let name = slug(&found.name).filter(|name| name != found.id.as_str());
-            for text in name.into_iter().chain([found.id.to_string()]) {
-                exact.entry(text).or_default().push(place);
-            }
-        }
+        let exact = Exact::new(&assistants);
         let corpus = Corpus::read(index, &places)?;
         Ok(Self { assistants, exact, corpus, folder: None })
     }
@@ -148,21 +146,27 @@ impl SearchIndex {
     /// Those of reading the index, never of the text.
     pub fn search(&self, text: &str, filter: &Filter, limit: usize) -> Result<Found, SearchError> {
         let terms = query::terms(text);
-        let mut pinned = slug(text).and_then(|slug| self.exact.get(&slug)).cloned().unwrap_or_default();
-        pinned.retain(|place| filter.takes(&self.assistants[*place]));
-        let weighed = terms.iter().map(|term| query::weigh(&self.corpus, term)).collect::<tantivy::Result<Vec<_>>>()?;
+        let pinned = self.pinned(text, filter);
+        let weighed = query::weigh(&self.corpus, &terms)?;
         let mut ranked = self.rank(&weighed, filter).map_err(tantivy::TantivyError::from)?;
         ranked.retain(|found| !pinned.contains(&found.place));
         let total = pinned.len() + ranked.len();
         sort_first(&mut ranked, limit.saturating_sub(pinned.len()));
         let hits = pinned.into_iter().map(|place| self.hit(place, 1.0, &terms, Matched::MAX));
-        // BM25 ranks; what is told beside it never rises down the list, so that it does not speak against the order.
+        // The totals order; what is told beside them never rises down the list, so that it does not speak against it.
         let mut told = 1.0_f32;
         let hits = hits.chain(ranked.into_iter().map(|found| {
-            told = told.min(found.share);
+            told = told.min(found.score);
             self.hit(found.place, told, &terms, found.matched)
         }));
         Ok(Found { hits: hits.take(limit).collect(), total })
+    }
+
+    /// The places of those whose id or name is the whole text.
+    fn pinned(&self, text: &str, filter: &Filter) -> Vec<usize> {
+        let mut pinned = self.exact.find(text);
+        pinned.retain(|place| filter.takes(&self.assistants[*place]));
+        pinned
     }
 
     fn hit(&self, place: usize, score: f32, terms: &[QueryTerm], matched: Matched) -> Hit {
@@ -173,15 +177,14 @@ impl SearchIndex {
 
     /// All that pass the filter, in no order.
     fn rank(&self, terms: &[Weighed], filter: &Filter) -> std::io::Result<Vec<Ranked>> {
-        let whole: f32 = terms.iter().map(|term| term.idf).sum();
+        let enough = scoring::enough(self.corpus.documents, terms.iter().map(|term| term.idf).sum());
         let mut ranked = Vec::new();
         for segment in &self.corpus.segments {
-            for (doc, (bm25, matched)) in segment.scores(self.corpus.fields, terms)?.into_iter().enumerate() {
-                let Some(place) = segment.places[doc].filter(|_| matched != 0) else { continue };
-                let has = terms.iter().enumerate().filter(|(n, _)| matched >> n & 1 == 1);
-                let share = (has.map(|(_, term)| term.idf).sum::<f32>() / whole).clamp(0.0, 1.0);
-                if share >= filter.min_score && filter.takes(&self.assistants[place]) {
-                    ranked.push(Ranked { place, bm25, share, matched });
+            for (doc, answer) in self.corpus.answers(segment, terms)?.into_iter().enumerate() {
+                let Some(place) = segment.places[doc].filter(|_| answer.matched != 0) else { continue };
+                let score = (answer.weight / enough).clamp(0.0, 1.0);
+                if score >= filter.min_score && filter.takes(&self.assistants[place]) {
+                    ranked.push(Ranked { place, total: answer.total, score, matched: answer.matched });
                 }
             }
         }
@@ -192,7 +195,7 @@ impl SearchIndex {
 /// Keeps the best `count`, best first.
 fn sort_first(ranked: &mut Vec<Ranked>, count: usize) {
     // The assistants are in the order of name and id, so their places break ties.
-    let order = |a: &Ranked, b: &Ranked| b.bm25.total_cmp(&a.bm25).then(a.place.cmp(&b.place));
+    let order = |a: &Ranked, b: &Ranked| b.total.total_cmp(&a.total).then(a.place.cmp(&b.place));
     if count < ranked.len() {
         ranked.select_nth_unstable_by(count, order);
         ranked.truncate(count);
@@ -203,10 +206,14 @@ fn sort_first(ranked: &mut Vec<Ranked>, count: usize) {
 /// A document with its scores.
 struct Ranked {
     place: usize,
-    bm25: f32,
-    share: f32,
+    total: f32,
+    score: f32,
     matched: Matched,
 }
 
+#[cfg(test)]
+mod anything;
+#[cfg(test)]
+mod quality;
 #[cfg(test)]
 mod tests;

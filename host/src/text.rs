@@ -10,7 +10,10 @@ pub fn cut(text: &str, max_chars: usize) -> String {
         return text.to_owned();
     }
     let Some(room) = max_chars.checked_sub(1) else { return String::new() };
-    let end = text.char_indices().nth(room).map_or(text.len(), |(at, _)| at);
+    let mut end = text.char_indices().nth(room).map_or(text.len(), |(at, _)| at);
+    while joined(text, end) {
+        end = text.floor_char_boundary(end - 1);
+    }
     let head = &text[..end];
     let at_word = text[end..].starts_with(char::is_whitespace);
     let kept = match head.rfind(char::is_whitespace) {
@@ -19,6 +22,27 @@ pub fn cut(text: &str, max_chars: usize) -> String {
         _ => head,
     };
     format!("{}…", kept.trim_end_matches(|c: char| c.is_whitespace() || ",;:-–—".contains(c)))
+}
+
+/// Whether what stands before and behind `at` is one sign for a reader: a letter and its accent, the parts of an emoji,
+/// the two halves of a flag.
+fn joined(text: &str, at: usize) -> bool {
+    let (before, behind) = text.split_at(at);
+    let is_flag = |c: &char| ('\u{1f1e6}'..='\u{1f1ff}').contains(c);
+    let flags = before.chars().rev().take_while(is_flag).count();
+    match (before.chars().next_back(), behind.chars().next()) {
+        (Some(last), Some(next)) => last == '\u{200d}' || is_added(next) || (is_flag(&next) && flags % 2 == 1),
+        _ => false,
+    }
+}
+
+/// A character that changes the one before it: accents, signs of Indic and Thai vowels, variants and colours of emoji.
+fn is_added(c: char) -> bool {
+    matches!(c, '\u{300}'..='\u{36f}' | '\u{483}'..='\u{489}' | '\u{591}'..='\u{5bd}' | '\u{610}'..='\u{61a}'
+        | '\u{64b}'..='\u{65f}' | '\u{900}'..='\u{903}' | '\u{93a}'..='\u{93c}' | '\u{93e}'..='\u{94f}'
+        | '\u{e31}' | '\u{e34}'..='\u{e3a}' | '\u{e47}'..='\u{e4e}' | '\u{1ab0}'..='\u{1aff}'
+        | '\u{1dc0}'..='\u{1dff}' | '\u{200c}' | '\u{200d}' | '\u{20d0}'..='\u{20ff}' | '\u{3099}' | '\u{309a}'
+        | '\u{fe00}'..='\u{fe0f}' | '\u{fe20}'..='\u{fe2f}' | '\u{1f3fb}'..='\u{1f3ff}' | '\u{e0020}'..='\u{e007f}')
 }
 
 /// `text` on one line, without what a terminal would obey instead of show: control characters and those that turn the
@@ -110,6 +134,14 @@ mod tests {
         check("x", 0, "");
         check("xy", 1, "…");
         check("", 5, "");
+        check("re\u{301}sume\u{301}s", 3, "r…");
+        check("re\u{301}sume\u{301}s", 4, "re\u{301}…");
+        check("👩\u{200d}💻👩\u{200d}💻", 4, "👩\u{200d}💻…");
+        check("👩\u{200d}💻👩\u{200d}💻", 3, "…");
+        check("👍🏽👍🏽", 3, "👍🏽…");
+        check("🇨🇭🇫🇷🇮🇹", 4, "🇨🇭…");
+        check("🇨🇭🇫🇷🇮🇹", 5, "🇨🇭🇫🇷…");
+        check("か\u{3099}か\u{3099}", 2, "…");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use tantivy::tokenizer::{
 };
 
 /// Bumped when the same text gives other terms; an index of another version is built anew.
-pub(super) const ANALYZER_VERSION: u32 = 1;
+pub(super) const ANALYZER_VERSION: u32 = 2;
 /// Bytes of the longest word that is a term; longer ones are data, not language.
 const WORD_BYTES_MAX: usize = 64;
 
@@ -32,6 +32,17 @@ pub(super) fn analyzer() -> TextAnalyzer {
         .filter(StopWordFilter::remove(STOP_WORDS.iter().map(|word| (*word).to_owned())))
         .filter(Stemmer::new(Language::English))
         .build()
+}
+
+/// The words of `text` with blanks between, neither stemmed nor any left out.
+pub(super) fn plain_words(text: &str) -> String {
+    let mut words = TextAnalyzer::builder(Words::default()).filter(AsciiFoldingFilter).build();
+    let mut stream = words.token_stream(text);
+    let mut plain = String::with_capacity(text.len());
+    while let Some(token) = stream.next() {
+        plain.extend([if plain.is_empty() { "" } else { " " }, &token.text]);
+    }
+    plain
 }
 
 /// `name` with blanks between the words of `camelCase`, where there are any.

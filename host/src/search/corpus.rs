@@ -4,30 +4,55 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use tantivy::fieldnorm::FieldNormReader;
-use tantivy::postings::Postings;
-use tantivy::schema::IndexRecordOption;
+use tantivy::postings::{Postings, SegmentPostings};
+use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocSet, Index, InvertedIndexReader, ReloadPolicy, TERMINATED, Term};
 
-use super::document::{self, Fields};
+use super::document;
+use super::explain::InField;
 use super::query::{Matched, Weighed};
+use super::scoring::{self, FIELDS, Gains, WEIGHTS};
 
 /// What the search reads of the index.
 pub(super) struct Corpus {
-    pub(super) fields: Fields,
     pub(super) segments: Vec<Segment>,
     pub(super) documents: u64,
-    pub(super) head_average: f32,
-    pub(super) body_average: f32,
+    /// Of each field.
+    pub(super) gains: [Gains; FIELDS],
 }
 
 /// A part of the index.
 pub(super) struct Segment {
-    pub(super) head: Arc<InvertedIndexReader>,
-    pub(super) body: Arc<InvertedIndexReader>,
-    pub(super) head_norms: FieldNormReader,
-    pub(super) body_norms: FieldNormReader,
+    /// In the order of `document::NAMES`.
+    pub(super) texts: [Text; FIELDS],
     /// The place in `assistants` of each document; none where it is deleted.
     pub(super) places: Vec<Option<usize>>,
+}
+
+/// A field of a segment.
+pub(super) struct Text {
+    field: Field,
+    inverted: Arc<InvertedIndexReader>,
+    lengths: FieldNormReader,
+}
+
+/// How a document answers a query.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Answer {
+    /// Orders the hits.
+    pub(super) total: f32,
+    /// The weight of the words that it has, each as far as it has it.
+    pub(super) weight: f32,
+    pub(super) matched: Matched,
+}
+
+/// The documents of a field that have a term, from the first on.
+struct Cursor<'a> {
+    postings: SegmentPostings,
+    lengths: &'a FieldNormReader,
+    gains: &'a Gains,
+    weight: f32,
+    idf: f32,
 }
 
 impl Corpus {
@@ -37,12 +62,9 @@ impl Corpus {
         let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
         let searcher = reader.searcher();
         let mut segments = Vec::new();
-        let (mut documents, mut head_tokens, mut body_tokens) = (0, 0, 0);
+        let (mut documents, mut words) = (0, [0; FIELDS]);
         for segment in searcher.segment_readers() {
-            let (head, body) = (segment.inverted_index(fields.head)?, segment.inverted_index(fields.body)?);
             documents += u64::from(segment.max_doc());
-            head_tokens += head.total_num_tokens();
-            body_tokens += body.total_num_tokens();
             let ids = segment.fast_fields().str(document::ID)?;
             let mut id = String::new();
             let mut own = vec![None; segment.max_doc() as usize];
@@ -54,42 +76,96 @@ impl Corpus {
                     own[doc as usize] = places.get(id.as_str()).copied();
                 }
             }
-            segments.push(Segment {
-                head,
-                body,
-                head_norms: segment.get_fieldnorms_reader(fields.head)?,
-                body_norms: segment.get_fieldnorms_reader(fields.body)?,
-                places: own,
-            });
+            let text = |field| -> tantivy::Result<Text> {
+                let (inverted, lengths) = (segment.inverted_index(field)?, segment.get_fieldnorms_reader(field)?);
+                Ok(Text { field, inverted, lengths })
+            };
+            let [head, lead, body] = fields.texts;
+            let texts = [text(head)?, text(lead)?, text(body)?];
+            for (words, text) in words.iter_mut().zip(&texts) {
+                *words += text.inverted.total_num_tokens();
+            }
+            segments.push(Segment { texts, places: own });
         }
-        let average = |tokens: u64| if documents == 0 { 1.0 } else { tokens as f32 / documents as f32 };
-        let (head_average, body_average) = (average(head_tokens), average(body_tokens));
-        Ok(Self { fields, segments, documents, head_average, body_average })
+        let gains = words.map(|words| Gains::new(words as f32 / documents.max(1) as f32));
+        Ok(Self { segments, documents, gains })
+    }
+
+    /// How the documents of `segment` answer a query of these `terms`.
+    pub(super) fn answers(&self, segment: &Segment, terms: &[Weighed]) -> std::io::Result<Vec<Answer>> {
+        let mut answers = vec![Answer::default(); segment.places.len()];
+        for (n, term) in terms.iter().enumerate() {
+            let mut cursors = Vec::with_capacity(FIELDS);
+            for (at, text) in segment.texts.iter().enumerate() {
+                if term.counts[at] > 0
+                    && let Some(postings) = text.postings(&term.term)?
+                {
+                    let (gains, weight, idf) = (&self.gains[at], WEIGHTS[at], term.idfs[at]);
+                    cursors.push(Cursor { postings, lengths: &text.lengths, gains, weight, idf });
+                }
+            }
+            while let Some(doc) =
+                cursors.iter().map(|cursor| cursor.postings.doc()).min().filter(|doc| *doc != TERMINATED)
+            {
+                let mut gains = 0.0;
+                let answer = &mut answers[doc as usize];
+                for cursor in cursors.iter_mut().filter(|cursor| cursor.postings.doc() == doc) {
+                    let gain =
+                        cursor.weight * cursor.gains.of(cursor.lengths.fieldnorm_id(doc), cursor.postings.term_freq());
+                    answer.total += cursor.idf * gain;
+                    gains += gain;
+                    cursor.postings.advance();
+                }
+                answer.weight += term.worth * scoring::strength(gains);
+                answer.matched |= 1 << n;
+            }
+        }
+        Ok(answers)
+    }
+
+    /// What the field number `at` of a document adds for a term, as [`Corpus::answers`] sums it up.
+    pub(super) fn part(
+        &self,
+        segment: &Segment,
+        doc: usize,
+        term: &Weighed,
+        at: usize,
+    ) -> std::io::Result<Option<InField>> {
+        let (text, doc) = (&segment.texts[at], u32::try_from(doc).unwrap_or(TERMINATED));
+        let Some(mut postings) = text.postings(&term.term)? else { return Ok(None) };
+        if postings.doc() < doc {
+            postings.seek(doc);
+        }
+        if postings.doc() != doc {
+            return Ok(None);
+        }
+        let times = postings.term_freq();
+        let gain = WEIGHTS[at] * self.gains[at].of(text.lengths.fieldnorm_id(doc), times);
+        Ok(Some(InField {
+            field: document::NAMES[at],
+            times,
+            length: text.lengths.fieldnorm(doc),
+            documents: term.counts[at],
+            idf: term.idfs[at],
+            gain,
+            contribution: term.idfs[at] * gain,
+        }))
+    }
+
+    /// In how many documents a term is, by field.
+    pub(super) fn counts(&self, term: &str) -> tantivy::Result<[u64; FIELDS]> {
+        let mut counts = [0; FIELDS];
+        for segment in &self.segments {
+            for (count, text) in counts.iter_mut().zip(&segment.texts) {
+                *count += u64::from(text.inverted.doc_freq(&Term::from_field_text(text.field, term))?);
+            }
+        }
+        Ok(counts)
     }
 }
 
-impl Segment {
-    /// The BM25 of each document, and the terms that it has.
-    pub(super) fn scores(&self, fields: Fields, terms: &[Weighed]) -> std::io::Result<Vec<(f32, Matched)>> {
-        let mut scores = vec![(0.0, 0); self.places.len()];
-        for (n, term) in terms.iter().enumerate() {
-            let parts = [
-                (&self.head, &self.head_norms, fields.head, &term.head),
-                (&self.body, &self.body_norms, fields.body, &term.body),
-            ];
-            for (inverted, norms, field, weight) in parts {
-                let Some(weight) = weight else { continue };
-                let key = Term::from_field_text(field, &term.term);
-                let Some(mut postings) = inverted.read_postings(&key, IndexRecordOption::WithFreqs)? else { continue };
-                let mut doc = postings.doc();
-                while doc != TERMINATED {
-                    let (bm25, matched) = &mut scores[doc as usize];
-                    *bm25 += weight.score(norms.fieldnorm_id(doc), postings.term_freq());
-                    *matched |= 1 << n;
-                    doc = postings.advance();
-                }
-            }
-        }
-        Ok(scores)
+impl Text {
+    fn postings(&self, term: &str) -> std::io::Result<Option<SegmentPostings>> {
+        self.inverted.read_postings(&Term::from_field_text(self.field, term), IndexRecordOption::WithFreqs)
     }
 }

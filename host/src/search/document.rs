@@ -4,33 +4,34 @@ use tantivy::TantivyDocument;
 use tantivy::schema::{FAST, Field, IndexRecordOption, STRING, Schema, TextFieldIndexing, TextOptions};
 
 use super::analyzer::split_camel;
+use super::scoring::FIELDS;
 use crate::registry::{Definition, slug};
 
 /// The analyzer's name in the index.
 pub(super) const ANALYZER: &str = "assistants";
+/// Bytes of the first line of a prompt that are its lead.
+const LEAD_BYTES_MAX: usize = 1024;
 
 /// The fields of a document.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fields {
     pub(super) id: Field,
-    /// Name, description and tags, as one text.
-    pub(super) head: Field,
-    /// The system prompt.
-    pub(super) body: Field,
+    /// Those that are searched, in the order of [`NAMES`].
+    pub(super) texts: [Field; FIELDS],
 }
 
 pub(super) const ID: &str = "id";
+/// Name, description and tags as one text; the first line of the system prompt, which often says what the assistant
+/// is; the whole system prompt.
+pub(super) const NAMES: [&str; FIELDS] = ["head", "lead", "body"];
 
 pub(super) fn schema() -> (Schema, Fields) {
     let mut schema = Schema::builder();
     let indexing = TextFieldIndexing::default().set_tokenizer(ANALYZER).set_index_option(IndexRecordOption::WithFreqs);
     let text = TextOptions::default().set_indexing_options(indexing);
-    let fields = Fields {
-        id: schema.add_text_field(ID, STRING | FAST),
-        head: schema.add_text_field("head", text.clone()),
-        body: schema.add_text_field("body", text),
-    };
-    (schema.build(), fields)
+    let id = schema.add_text_field(ID, STRING | FAST);
+    let texts = NAMES.map(|name| schema.add_text_field(name, text.clone()));
+    (schema.build(), Fields { id, texts })
 }
 
 /// The document of an assistant.
@@ -45,7 +46,32 @@ pub(super) fn document(fields: Fields, definition: &Definition) -> TantivyDocume
     definition.tags.iter().for_each(|tag| add(tag));
     let mut document = TantivyDocument::new();
     document.add_text(fields.id, definition.id.as_str());
-    document.add_text(fields.head, head);
-    document.add_text(fields.body, &definition.system_prompt);
+    for (field, text) in
+        fields.texts.into_iter().zip([&*head, lead(&definition.system_prompt), &*definition.system_prompt])
+    {
+        document.add_text(field, text);
+    }
     document
+}
+
+/// The first line of a prompt that has words and is no heading.
+fn lead(prompt: &str) -> &str {
+    let says = |line: &&str| !line.starts_with('#') && line.contains(char::is_alphanumeric);
+    let line = prompt.lines().map(str::trim).find(says).unwrap_or_default();
+    &line[..line.floor_char_boundary(LEAD_BYTES_MAX)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leads() {
+        let check = |prompt: &str, expected: &str| assert_eq!(lead(prompt), expected, "{prompt:?}");
+        check("\n# Role\n\n---\n\nYou find mistakes.\nYou mend none.", "You find mistakes.");
+        check("  你核对发票。\r\nmore", "你核对发票。");
+        check("# only\n## headings", "");
+        check("", "");
+        check(&"ü".repeat(1_000), &"ü".repeat(LEAD_BYTES_MAX / 2));
+    }
 }

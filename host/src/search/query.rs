@@ -1,17 +1,53 @@
 //! From a caller's text to weighted terms. The text is never parsed as a query: every sign in it is just no letter.
 
-use tantivy::Term;
-use tantivy::query::Bm25Weight;
-
 use super::analyzer::analyzer;
-use super::corpus::{Corpus, Segment};
+use super::corpus::Corpus;
+use super::scoring::{self, FIELDS};
 
 /// Bytes of a query that are read.
 pub const QUERY_BYTES_MAX: usize = 8 * 1024;
 /// Different terms of a query that count; each is a bit of what matched.
 pub const QUERY_TERMS_MAX: usize = 64;
+/// Words of a query whose typo is looked for; each costs some thousand looks into the dictionary.
+const REPAIRS_MAX: usize = 8;
 /// Fewest letters of a word whose typo is repaired.
-const REPAIR_CHARS_MIN: usize = 5;
+const REPAIR_LETTERS_MIN: usize = 5;
+/// Most letters of a word whose typo is repaired.
+const REPAIR_LETTERS_MAX: usize = 24;
+
+/// Words of people who ask, not of what they ask for.
+const ASKING_WORDS: &[&str] = &[
+    "able",
+    "certainly",
+    "find",
+    "give",
+    "hello",
+    "help",
+    "hey",
+    "hi",
+    "know",
+    "let",
+    "like",
+    "look",
+    "looking",
+    "make",
+    "possible",
+    "provide",
+    "recommend",
+    "see",
+    "show",
+    "suggest",
+    "sure",
+    "tell",
+    "thank",
+    "thanks",
+    "think",
+    "try",
+    "trying",
+    "use",
+    "used",
+    "using",
+];
 
 /// Which terms of a query a document has; bit n is the term n.
 pub(super) type Matched = u64;
@@ -30,73 +66,87 @@ pub(super) struct Weighed {
     pub(super) term: String,
     /// The part of the query that it is.
     pub(super) idf: f32,
-    pub(super) head: Option<Bm25Weight>,
-    pub(super) body: Option<Bm25Weight>,
+    /// What a document gets that has it; less than `idf` where it is repaired.
+    pub(super) worth: f32,
+    /// In how many documents it is, by field.
+    pub(super) counts: [u64; FIELDS],
+    /// Its weight for the order, by field.
+    pub(super) idfs: [f32; FIELDS],
 }
 
-/// The different terms of `text`, in order.
+/// The part of a query that is read.
+pub(super) fn start(text: &str) -> &str {
+    &text[..text.floor_char_boundary(QUERY_BYTES_MAX)]
+}
+
+/// The different terms of `text`, in order. Words of asking are none, unless there is nothing else.
 pub(super) fn terms(text: &str) -> Vec<QueryTerm> {
-    let end = (0..=QUERY_BYTES_MAX.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-    let text = &text[..end];
+    let text = start(text);
     let mut analyzer = analyzer();
     let mut stream = analyzer.token_stream(text);
-    let mut terms: Vec<QueryTerm> = Vec::new();
+    let (mut terms, mut asking): (Vec<QueryTerm>, Vec<QueryTerm>) = Default::default();
     while terms.len() < QUERY_TERMS_MAX
         && let Some(token) = stream.next()
     {
-        if terms.iter().all(|term| term.term != token.text) {
-            let written = text[token.offset_from..token.offset_to].to_owned();
-            terms.push(QueryTerm { term: token.text.clone(), written });
+        let written = &text[token.offset_from..token.offset_to];
+        let asks = ASKING_WORDS.iter().any(|word| written.eq_ignore_ascii_case(word));
+        let list = if asks { &mut asking } else { &mut terms };
+        if list.iter().all(|term| term.term != token.text) {
+            list.push(QueryTerm { term: token.text.clone(), written: written.to_owned() });
         }
     }
-    terms
+    if terms.is_empty() { asking } else { terms }
 }
 
-/// Weighs a term: a word that no document has is taken for the most frequent word one typo away, if there is one.
-pub(super) fn weigh(corpus: &Corpus, term: &QueryTerm) -> tantivy::Result<Weighed> {
-    let exact = frequencies(corpus, &term.term)?;
-    if exact != (0, 0) || !is_repairable(&term.term) {
-        return Ok(weighed(corpus, term.term.clone(), exact));
+/// Weighs the terms: a word that no document has is taken for the most frequent word one typo away, if there is one.
+pub(super) fn weigh(corpus: &Corpus, terms: &[QueryTerm]) -> tantivy::Result<Vec<Weighed>> {
+    let mut repairs = 0;
+    let mut all = Vec::with_capacity(terms.len());
+    for QueryTerm { term, .. } in terms {
+        let mut weighed = Weighed::new(corpus, term.clone(), corpus.counts(term)?);
+        if weighed.documents() == 0 && is_repairable(term) && repairs < REPAIRS_MAX {
+            repairs += 1;
+            if let Some(repaired) = repaired(corpus, term)? {
+                let counts = corpus.counts(&repaired)?;
+                let found = Weighed::new(corpus, repaired, counts);
+                // It may just be another word, so it weighs as one that nobody has, and finds half of itself.
+                weighed = Weighed { idf: weighed.idf, worth: found.idf * scoring::DOUBT, ..found };
+            }
+        }
+        all.push(weighed);
     }
-    let mut best: Option<(u64, String, (u64, u64))> = None;
-    for candidate in one_typo_away(&term.term) {
-        let found = frequencies(corpus, &candidate)?;
-        let count = found.0.max(found.1);
-        // Of two that are as frequent, the first in the alphabet, so that the same query has the same answer.
-        if count > 0 && best.as_ref().is_none_or(|(most, text, _)| (count, text) > (*most, &candidate)) {
-            best = Some((count, candidate, found));
+    Ok(all)
+}
+
+impl Weighed {
+    fn new(corpus: &Corpus, term: String, counts: [u64; FIELDS]) -> Self {
+        let idf = |count| scoring::idf(corpus.documents, count);
+        let whole = idf(counts.into_iter().max().unwrap_or(0));
+        Self { term, idf: whole, worth: whole, counts, idfs: counts.map(idf) }
+    }
+
+    /// The most documents that have it in one field.
+    pub(super) fn documents(&self) -> u64 {
+        self.counts.into_iter().max().unwrap_or(0)
+    }
+}
+
+/// The word of the index that most documents have, of those one typo away from `term`.
+fn repaired(corpus: &Corpus, term: &str) -> tantivy::Result<Option<String>> {
+    let mut best: Option<(u64, String)> = None;
+    for candidate in one_typo_away(term) {
+        let count = corpus.counts(&candidate)?.into_iter().max().unwrap_or(0);
+        // Of two that are as frequent, the last in the alphabet, so that the same query has the same answer.
+        if count > 0 && best.as_ref().is_none_or(|best| (best.0, &best.1) < (count, &candidate)) {
+            best = Some((count, candidate));
         }
     }
-    Ok(match best {
-        Some((_, candidate, found)) => weighed(corpus, candidate, found),
-        None => weighed(corpus, term.term.clone(), exact),
-    })
-}
-
-fn weighed(corpus: &Corpus, term: String, (head, body): (u64, u64)) -> Weighed {
-    let documents = corpus.documents;
-    let weight = |count: u64, average: f32| {
-        (count > 0).then(|| Bm25Weight::for_one_term_without_explain(count, documents, average))
-    };
-    let count = head.max(body) as f32;
-    let idf = (1.0 + (documents as f32 - count + 0.5) / (count + 0.5)).ln();
-    Weighed { term, idf, head: weight(head, corpus.head_average), body: weight(body, corpus.body_average) }
-}
-
-/// In how many documents a term is: in the head, in the body.
-fn frequencies(corpus: &Corpus, term: &str) -> tantivy::Result<(u64, u64)> {
-    let head = Term::from_field_text(corpus.fields.head, term);
-    let body = Term::from_field_text(corpus.fields.body, term);
-    let mut found = (0, 0);
-    for Segment { head: heads, body: bodies, .. } in &corpus.segments {
-        found.0 += u64::from(heads.doc_freq(&head)?);
-        found.1 += u64::from(bodies.doc_freq(&body)?);
-    }
-    Ok(found)
+    Ok(best.map(|(_, term)| term))
 }
 
 fn is_repairable(term: &str) -> bool {
-    term.len() >= REPAIR_CHARS_MIN && term.len() <= 32 && term.bytes().all(|byte| byte.is_ascii_lowercase())
+    (REPAIR_LETTERS_MIN..=REPAIR_LETTERS_MAX).contains(&term.len())
+        && term.bytes().all(|byte| byte.is_ascii_lowercase())
 }
 
 /// Every text that differs from `word`, which is ASCII, by a letter too many, too few, or wrong, or by two swapped.
@@ -134,6 +184,8 @@ mod tests {
         check("Review reviews REVIEWING the tests", &["Review", "tests"]);
         check("", &[]);
         check("the \" AND : *", &[]);
+        check("Please help me find typos", &["typos"]);
+        check("Help!", &["Help"]);
         assert_eq!(terms(&(0..1_000).map(|n| format!("w{n} ")).collect::<String>()).len(), QUERY_TERMS_MAX);
         assert_eq!(terms(&"ü".repeat(100_000)).len(), 0, "one word that is too long");
         assert_eq!(terms(&format!("{}last", "x ".repeat(50_000))).len(), 1, "what is past the bound is not read");

@@ -1,4 +1,3 @@
-use std::collections::HashMap;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -8,7 +7,7 @@ use crate::registry::read_markdown;
 use crate::testing::{Folder, corpus, say};
 
 /// Assistants, each as `name | description | prompt`.
-fn registry(lines: &[&str]) -> Registry {
+pub(super) fn registry(lines: &[&str]) -> Registry {
     Registry::from_definitions(lines.iter().map(|line| {
         let mut parts = line.split(" | ");
         let mut part = || parts.next().unwrap_or_default();
@@ -22,7 +21,7 @@ fn ids(index: &SearchIndex, query: &str) -> Vec<String> {
     found.hits.iter().map(|hit| hit.id.to_string()).collect()
 }
 
-const STAFF: &[&str] = &[
+pub(super) const STAFF: &[&str] = &[
     "code-reviewer | Reviews code for quality | You find mistakes in Python and Rust.",
     "cpp-pro | Writes modern C++ | You know templates.",
     "c-pro | Writes C | You know pointers.",
@@ -66,6 +65,61 @@ fn finds() {
     check("mistkaes in python", &["code-reviewer"]);
     check("asdf qwer", &[]);
     check("zzzzzz", &[]);
+}
+
+/// Names and words that are written in their own way.
+const ODD: &[&str] = &[
+    "node-pro | Writes Node.js services | You know npm.",
+    "pipelines | Keeps CI/CD going | You know GitLab.",
+    "k8s-ops | Runs k8s clusters | You know pods.",
+    "dotnet-pro | Writes .NET and ASP.NET | You know Blazor.",
+    "請求書係 | 請求書を確認する | あなたは請求書と注文書を照合します。",
+    "송장검토 | 송장을 확인합니다 | 당신은 세금 계산서를 검토합니다.",
+    "Übersetzer | Übersetzt Verträge | Du kennst große Häuser.",
+    "naïve-bayes | Classifies texts | Façade and coöperation.",
+    "reactNativeGuide | Builds mobile screens | You know Expo.",
+    "objective-c-pro | Writes Objective-C | You know Cocoa.",
+];
+
+#[test]
+fn finds_what_is_written_in_its_own_way() {
+    let index = SearchIndex::in_memory(&registry(ODD)).expect("an index");
+    let check = |query: &str, first: Option<&str>| {
+        assert_eq!(ids(&index, query).first().map(String::as_str), first, "{query:?}");
+    };
+    for query in ["node.js", "NodeJS node", "a Node service", "npm"] {
+        check(query, Some("node-pro"));
+    }
+    for query in ["CI/CD", "ci cd", "set up CI", "ci-cd pipeline"] {
+        check(query, Some("pipelines"));
+    }
+    for query in ["k8s", "K8S cluster", "pods"] {
+        check(query, Some("k8s-ops"));
+    }
+    for query in [".NET", "dotnet", "ASP.NET", "a .net service", "blazor"] {
+        check(query, Some("dotnet-pro"));
+    }
+    for query in ["請求書", "請求書の確認をお願いします", "注文書", "照合"] {
+        check(query, Some("請求書係"));
+    }
+    for query in ["송장", "송장을", "세금계산서 검토", "계산서"] {
+        check(query, Some("송장검토"));
+    }
+    for query in ["ubersetzer", "Übersetzer", "vertrage", "VERTRÄGE", "hauser"] {
+        check(query, Some("übersetzer"));
+    }
+    for query in ["naive bayes", "facade", "cooperation", "coo\u{308}peration"] {
+        check(query, Some("naïve-bayes"));
+    }
+    for query in ["react native", "reactnativeguide", "ReactNativeGuide", "native screens", "ｅｘｐｏ"] {
+        check(query, Some("reactnativeguide"));
+    }
+    for query in ["objective-c", "Objective C", "cocoa"] {
+        check(query, Some("objective-c-pro"));
+    }
+    for query in ["票", "の", "가나", "zq", "C#", "F#"] {
+        check(query, None);
+    }
 }
 
 #[test]
@@ -143,14 +197,18 @@ fn ties_are_broken_by_name_then_id() {
 }
 
 #[test]
-fn scores_are_shares_and_terms_are_told_as_written() {
+fn scores_are_parts_and_terms_are_told_as_written() {
     let index = SearchIndex::in_memory(&registry(STAFF)).expect("an index");
     let found = index.search("Reviewing Python, unheardof", &Filter::default(), 1).expect("a search");
     let hit = &found.hits[0];
     assert_eq!(hit.matched_terms, ["Reviewing", "Python"]);
-    assert!((0.5..0.7).contains(&hit.score), "two of three rare words: {}", hit.score);
+    assert!((0.4..0.7).contains(&hit.score), "two of three rare words: {}", hit.score);
     let whole = index.search("Python mistakes", &Filter::default(), 1).expect("a search");
-    assert_eq!(whole.hits[0].score, 1.0);
+    assert!(whole.hits[0].score > 0.6, "both words: {}", whole.hits[0].score);
+    let task = "It is Friday, my boss waits, and before the weekend somebody careful ought to read four hundred lines of \
+                Python and Rust that our trainee changed yesterday";
+    let hit = index.search(task, &Filter::default(), 1).expect("a search").hits.remove(0);
+    assert_eq!(hit.id.as_str(), "code-reviewer", "two words that only one has are enough in a long text");
 }
 
 #[test]
@@ -282,86 +340,6 @@ fn other_files_in_the_folder_stay() {
     drop(open_on_disk(&folder, &registry(STAFF)));
     drop(open_on_disk(&folder, &registry(&STAFF[1..])));
     assert_eq!(fs::read_to_string(folder.path().join("mine.txt")).expect("kept"), "mine");
-}
-
-/// The collection of the corpus: documents as definitions, and the grades of each query's documents.
-struct Collection {
-    registry: Registry,
-    queries: Vec<(String, String, String)>,
-    grades: HashMap<(String, String), u32>,
-    relevant: HashMap<String, Vec<u32>>,
-    docs: HashMap<String, String>,
-}
-
-fn collection(folder: &std::path::Path) -> Collection {
-    let text = |name: &str| fs::read_to_string(folder.join(name)).expect("a file of the collection");
-    let mut docs = HashMap::new();
-    let (lines, questions) = (text("docs.jsonl"), text("queries.tsv"));
-    let definitions = lines.lines().enumerate().map(|(n, line)| {
-        let doc: serde_json::Value = serde_json::from_str(line).expect("JSON");
-        let field = |name: &str| doc[name].as_str().unwrap_or_default().to_owned();
-        let staff = registry(&["x"]);
-        let id: AssistantId = format!("document{n}").parse().expect("an id");
-        docs.insert(id.to_string(), field("id"));
-        let (name, description, system_prompt) = (field("name"), field("description"), field("body"));
-        Definition { id, name, description, system_prompt, tags: Vec::new(), ..staff.assistants()[0].as_ref().clone() }
-    });
-    let registry = Registry::from_definitions(definitions.collect::<Vec<_>>());
-    let mut grades = HashMap::new();
-    let mut relevant: HashMap<String, Vec<u32>> = HashMap::new();
-    for line in text("qrels.tsv").lines() {
-        let [query, _, doc, grade] = line.split('\t').collect::<Vec<_>>()[..] else { panic!("four columns: {line}") };
-        let grade = grade.parse().expect("a grade");
-        grades.insert((query.to_owned(), doc.to_owned()), grade);
-        relevant.entry(query.to_owned()).or_default().push(grade);
-    }
-    let queries = questions.lines().map(|line| {
-        let mut columns = line.splitn(3, '\t').map(str::to_owned);
-        let mut column = || columns.next().expect("three columns");
-        (column(), column(), column())
-    });
-    Collection { registry, queries: queries.collect(), grades, relevant, docs }
-}
-
-fn dcg(grades: impl Iterator<Item = u32>) -> f64 {
-    grades.enumerate().map(|(rank, grade)| f64::from(2_u32.pow(grade) - 1) / (rank as f64 + 2.0).log2()).sum()
-}
-
-#[test]
-fn quality_on_the_corpus() {
-    let Some(corpus) = corpus() else { return };
-    let collection = collection(&corpus.join("ir/public"));
-    let start = Instant::now();
-    let index = SearchIndex::in_memory(&collection.registry).expect("an index");
-    say(&format!("indexed {} documents in {:?}", collection.registry.assistants().len(), start.elapsed()));
-    let everything = Filter { min_score: 0.0, ..Filter::default() };
-    let (mut ndcg, mut mrr, mut recall, mut refused) = (0.0, 0.0, 0.0, 0);
-    let start = Instant::now();
-    for (query, _, text) in &collection.queries {
-        let found = index.search(text, &everything, 10).expect("no query is an error");
-        let grade = |hit: &Hit| {
-            let doc = collection.docs[hit.id.as_str()].clone();
-            collection.grades.get(&(query.clone(), doc)).copied().unwrap_or(0)
-        };
-        let grades: Vec<u32> = found.hits.iter().map(grade).collect();
-        let mut ideal = collection.relevant[query].clone();
-        ideal.sort_unstable_by(|a, b| b.cmp(a));
-        ndcg += dcg(grades.iter().copied()) / dcg(ideal.into_iter().take(10));
-        mrr += grades.iter().position(|grade| *grade == 2).map_or(0.0, |rank| 1.0 / (rank as f64 + 1.0));
-        recall += f64::from(u8::from(grades.contains(&2)));
-        let best = found.hits.first().map_or(0.0, |hit| hit.score);
-        let own = found.hits.iter().find(|hit| grade(hit) == 2).map_or(1.0, |hit| hit.score);
-        refused += u32::from(best < MIN_SCORE || own < MIN_SCORE);
-    }
-    let count = collection.queries.len() as f64;
-    let (ndcg, mrr, recall) = (ndcg / count, mrr / count, recall / count);
-    say(&format!(
-        "nDCG@10 {ndcg:.3} MRR@10 {mrr:.3} R@10 {recall:.3}; refused {refused} of {count}; {:?}",
-        start.elapsed()
-    ));
-    assert!(ndcg > 0.755 && mrr > 0.67 && recall > 0.905, "below what was measured before");
-    assert!(f64::from(refused) < 0.02 * count, "{refused} queries of real people are refused");
-    assert!(ids(&index, "asdf qwer").is_empty());
 }
 
 #[test]
