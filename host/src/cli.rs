@@ -10,6 +10,7 @@ use clap::{Args, Parser, Subcommand};
 
 mod catalog;
 mod change;
+mod check;
 mod client;
 mod colour;
 mod completions;
@@ -113,8 +114,10 @@ enum Command {
     Wait(wait::WaitArgs),
     /// Sum up what was done, how it ended and what it cost
     Report(report::ReportArgs),
-    /// List the assistants, and the files that are none with the reason
+    /// List the assistants
     List(catalog::ListArgs),
+    /// Tell what was made of each file of an assistant, like a compiler: with place, reason and what to do
+    Check(check::CheckArgs),
     /// Find assistants for a task
     Search(catalog::SearchArgs),
     /// Tell why an assistant has its place among the hits of a query, word by word
@@ -257,6 +260,7 @@ async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Command::Reply(args) => talk::reply(&places, &args).await,
         Command::Cancel(args) => talk::cancel(&places, &args).await,
         Command::List(args) => catalog::list(&places, &args),
+        Command::Check(args) => check::check(&places, &args),
         Command::Search(args) => catalog::search(&places, &args),
         Command::Explain(args) => explain::explain(&places, &args),
         Command::Show(args) => show::show(&places, &args),
@@ -307,6 +311,11 @@ fn size(bytes: u64) -> String {
         ..MIB => format!("{} KiB", bytes.div_ceil(1024)),
         MIB.. => format!("{}.{} MiB", bytes / MIB, bytes % MIB * 10 / MIB),
     }
+}
+
+/// So many of something.
+fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 /// Data that could not be written: the command has failed, whatever it did.

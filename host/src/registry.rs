@@ -4,6 +4,7 @@
 //! precedence, the files of each sorted by path, and the first of an id wins. What was not taken is listed with its
 //! reason.
 
+mod advice;
 mod definition;
 mod diagnostic;
 mod examples;
@@ -35,9 +36,11 @@ pub use files::Files;
 pub use hash::sha256_hex;
 pub use id::{AssistantId, BadAssistantId, ID_CHARS_MAX, slug};
 pub(crate) use keys::fold;
-pub use places::{Layout, SourceDir, sources};
+pub(crate) use nearest::nearest_name;
+pub use places::{Layout, SourceDir, places_in, sources};
 pub(crate) use reader::READER_VERSION;
 pub use reader::{NAME_CHARS_MAX, read_markdown};
+pub(crate) use walk::read as read_bytes;
 pub use walk::{ENTRIES_MAX, FILE_BYTES_MAX, FOLDER_DEPTH_MAX};
 
 /// Every assistant, at one time.
@@ -58,8 +61,10 @@ pub struct Shadowed {
     /// Where the hidden one comes from.
     pub source: Source,
     /// Its file.
+    #[serde(serialize_with = "definition::shown")]
     pub path: Option<PathBuf>,
     /// The file that comes first.
+    #[serde(serialize_with = "definition::shown")]
     pub by: Option<PathBuf>,
     /// The same, for people.
     pub reason: Diagnostic,

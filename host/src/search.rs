@@ -86,8 +86,7 @@ impl Default for Filter {
 
 impl Filter {
     fn takes(&self, definition: &Definition) -> bool {
-        let has = |tag: &String| definition.tags.iter().any(|own| own.to_lowercase() == tag.to_lowercase());
-        self.source.is_none_or(|source| source == definition.source) && self.tags.iter().all(has)
+        definition.fits(self.source, &self.tags)
     }
 }
 

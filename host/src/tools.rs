@@ -31,6 +31,7 @@ mod list;
 mod log;
 mod messages;
 mod once;
+pub(crate) mod outfit;
 mod processes;
 mod questions;
 pub(crate) mod record;

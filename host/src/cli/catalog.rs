@@ -1,20 +1,47 @@
 //! `list`, `search` and `tools`: they read the files and the database, and take no lock.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};
 
 use super::open::Setting;
-use super::{FAILED, Failure, Places, USAGE, say, talk};
-use crate::registry::{Definition, Severity};
+use super::{FAILED, Failure, Places, USAGE, counted, say, talk};
+use crate::registry::{Definition, Severity, Source};
 use crate::search::{Filter, SearchIndex};
 use crate::text::{cut, one_line};
 use crate::tools::{self, Audience};
 
 /// Characters of a description on one line.
 const LINE_CHARS: usize = 90;
+/// Tags that are named to whoever filtered by others.
+const TAGS_MAX: usize = 30;
+
+/// Skipped files that are told one by one.
+const SKIPPED_MAX: usize = 5;
+
+/// Which assistants are meant.
+#[derive(Args)]
+struct Which {
+    /// Only those from here
+    #[arg(long, value_parser = sources())]
+    source: Option<Source>,
+    /// Only those with this tag; may be repeated, and then with all of them
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+}
+
+fn sources() -> impl TypedValueParser<Value = Source> {
+    let names = PossibleValuesParser::new(Source::ALL.map(Source::label));
+    names.try_map(|name| Source::ALL.into_iter().find(|one| one.label() == name).ok_or("there is no such source"))
+}
 
 #[derive(Args)]
 pub(super) struct ListArgs {
+    #[command(flatten)]
+    which: Which,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -24,6 +51,8 @@ pub(super) struct ListArgs {
 pub(super) struct SearchArgs {
     /// The task, in ordinary words
     query: String,
+    #[command(flatten)]
+    which: Which,
     /// At most this many
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=50))]
     limit: u16,
@@ -49,15 +78,24 @@ fn as_json(definition: &Definition) -> Value {
         "tools": definition.tools,
         "model": definition.model,
         "source": definition.source.label(),
-        "path": definition.path,
+        "path": shown(definition),
         "warnings": definition.warnings,
     })
+}
+
+/// The file of a definition; JSON has no place for bytes that are no text.
+fn shown(definition: &Definition) -> Option<String> {
+    definition.path.as_ref().map(|path| path.display().to_string())
 }
 
 pub(super) fn list(places: &Places, args: &ListArgs) -> Result<u8, Failure> {
     let setting = Setting::read(places)?;
     let registry = setting.registry()?;
-    let (assistants, shadowed, skipped) = (registry.assistants(), registry.shadowed(), registry.skipped());
+    let all = registry.assistants();
+    let mut assistants: Vec<_> = all.iter().filter(|one| one.fits(args.which.source, &args.which.tags)).collect();
+    // What stands first on the line; the registry itself is sorted by the name.
+    assistants.sort_by(|a, b| a.id.cmp(&b.id));
+    let (shadowed, skipped) = (registry.shadowed(), registry.skipped());
     if args.json {
         let listed: Vec<Value> = assistants.iter().map(|one| as_json(one)).collect();
         say(&json!({
@@ -69,23 +107,44 @@ pub(super) fn list(places: &Places, args: &ListArgs) -> Result<u8, Failure> {
         .to_string());
         return Ok(0);
     }
-    for one in assistants {
-        say(&format!("{:<32} {}", one.id, cut(&one_line(&one.description), LINE_CHARS)));
+    for one in &assistants {
+        say(&format!("{:<32} {}", one.id.as_str(), cut(&one_line(&one.description), LINE_CHARS)));
     }
-    for one in assistants.iter().flat_map(|one| &one.warnings).filter(|one| one.severity != Severity::Info) {
-        talk(&format!("warning: {}: {}", one_line(&one.file), one_line(&one.message)));
-    }
-    for one in shadowed {
-        talk(&format!("shadowed: {}: {}", one_line(&one.reason.file), one_line(&one.reason.message)));
-    }
-    for one in skipped {
+    // Whoever wrote a document beside the assistants knows that it is none.
+    let lost: Vec<_> = skipped.iter().filter(|one| one.severity != Severity::Info).collect();
+    for one in lost.iter().take(SKIPPED_MAX) {
         talk(&format!("skipped: {}: {}", one_line(&one.file), one_line(&one.message)));
     }
-    talk(&format!("{} assistants, {} shadowed, {} skipped", assistants.len(), shadowed.len(), skipped.len()));
-    if assistants.is_empty() {
+    if lost.len() > SKIPPED_MAX {
+        talk(&format!("skipped: {} more files that could not be read", lost.len() - SKIPPED_MAX));
+    }
+    let wrong = |one: &&&Arc<Definition>| one.warnings.iter().any(|one| one.severity != Severity::Info);
+    let repaired = assistants.iter().filter(wrong).count();
+    let (count, shadowed, skipped) = (assistants.len(), shadowed.len(), skipped.len());
+    talk(&format!(
+        "{}, {repaired} of them repaired; {shadowed} shadowed, {} skipped",
+        counted(count, "assistant"),
+        counted(skipped, "file"),
+    ));
+    if repaired + shadowed + skipped > 0 {
+        talk("`assistant-host check` tells the reasons, and what to do");
+    }
+    if all.is_empty() {
         talk(&setting.where_read());
+    } else if assistants.is_empty() {
+        talk(&which_there_are(all));
     }
     Ok(0)
+}
+
+/// What could have been filtered by, for whoever wonders why nothing is left.
+fn which_there_are(all: &[Arc<Definition>]) -> String {
+    let tags: BTreeSet<&str> = all.iter().flat_map(|one| &one.tags).map(String::as_str).collect();
+    let sources: BTreeSet<&str> = all.iter().map(|one| one.source.label()).collect();
+    let tags: Vec<String> = tags.into_iter().take(TAGS_MAX).map(one_line).collect();
+    let tags = if tags.is_empty() { "none".to_owned() } else { tags.join(", ") };
+    let sources = sources.into_iter().collect::<Vec<_>>().join(", ");
+    format!("none of {} has that source and these tags; sources: {sources}; tags: {tags}", all.len())
 }
 
 pub(super) fn search(places: &Places, args: &SearchArgs) -> Result<u8, Failure> {
@@ -96,7 +155,8 @@ pub(super) fn search(places: &Places, args: &SearchArgs) -> Result<u8, Failure> 
     let registry = setting.registry()?;
     let failed = |error| Failure::new(FAILED, error);
     let index = SearchIndex::in_memory(&registry).map_err(failed)?;
-    let found = index.search(&args.query, &Filter::default(), usize::from(args.limit)).map_err(failed)?;
+    let filter = Filter { source: args.which.source, tags: args.which.tags.clone(), ..Filter::default() };
+    let found = index.search(&args.query, &filter, usize::from(args.limit)).map_err(failed)?;
     let hits: Vec<_> = found.hits.iter().filter_map(|hit| Some((registry.get(&hit.id)?, hit))).collect();
     if args.json {
         let items: Vec<Value> = hits
@@ -105,7 +165,7 @@ pub(super) fn search(places: &Places, args: &SearchArgs) -> Result<u8, Failure> 
                 json!({
                     "assistant_id": definition.id, "name": definition.name, "score": hit.score,
                     "matched_terms": hit.matched_terms, "description": cut(&definition.description, 300),
-                    "path": definition.path,
+                    "path": shown(definition),
                 })
             })
             .collect();
@@ -114,12 +174,17 @@ pub(super) fn search(places: &Places, args: &SearchArgs) -> Result<u8, Failure> 
     }
     for (definition, hit) in &hits {
         let description = cut(&one_line(&definition.description), LINE_CHARS);
-        say(&format!("{:.2}  {:<32} {description}", hit.score, definition.id));
+        say(&format!("{:.2}  {:<32} {description}", hit.score, definition.id.as_str()));
     }
     if hits.is_empty() {
-        let count = registry.assistants().len();
-        talk(&format!("none of {count} assistants fits; describe the task in other words"));
-        if count == 0 {
+        let all = registry.assistants();
+        let asked = all.iter().filter(|one| one.fits(args.which.source, &args.which.tags)).count();
+        if asked > 0 || all.is_empty() {
+            talk(&format!("none of {asked} assistants fits; describe the task in other words"));
+        } else {
+            talk(&which_there_are(all));
+        }
+        if all.is_empty() {
             talk(&setting.where_read());
         }
     }

@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 
 use super::open::env;
+use crate::registry::Severity;
 
 /// Whether what is written to one stream may have colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +26,16 @@ impl Colour {
     /// `text` where it is less important than what stands beside it.
     pub(super) fn faint(self, text: &str) -> String {
         self.paint("2", text)
+    }
+
+    /// `text` in the colour of how bad it is.
+    pub(super) fn severity(self, severity: Severity, text: &str) -> String {
+        let code = match severity {
+            Severity::Error => "1;31",
+            Severity::Warning => "33",
+            Severity::Info => "36",
+        };
+        self.paint(code, text)
     }
 
     fn paint(self, code: &str, text: &str) -> String {

@@ -14,6 +14,8 @@ use crate::launcher::RunnerCommand;
 use crate::model::Models;
 use crate::registry::{self, Registry, SourceDir, mirror};
 use crate::store;
+use crate::tools::Tool;
+use crate::tools::outfit::Stock;
 
 /// How long a host that is about to end is waited for.
 const LOCK_WITHIN: Duration = Duration::from_secs(5);
@@ -88,6 +90,11 @@ impl Setting {
             None
         });
         Ok(Registry::read(&self.sources).join(stored.into_iter().flatten().map(Arc::new)))
+    }
+
+    /// What decides what a definition gets here.
+    pub(super) fn stock<'a>(&'a self, table: &'a [Tool], models: &'a Models) -> Stock<'a> {
+        Stock { table, aliases: &self.config.tool_aliases, models, strict_models: self.config.strict_models }
     }
 
     /// The state directory.

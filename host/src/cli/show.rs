@@ -5,12 +5,14 @@ use std::sync::Arc;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::open::Setting;
+use super::open::{Setting, env, trust_dir};
 use super::run::NO_MATCH;
-use super::{Failure, Places, say, talk};
+use super::{Failure, Places, USAGE, say, talk};
+use crate::model::Models;
 use crate::registry::{Definition, Registry, Shadowed};
 use crate::text::{duration, one_line};
 use crate::tools::{self, grants};
+use crate::trust::{self, Book};
 
 /// Ids that are told where none has the wanted one.
 const NEAREST: usize = 5;
@@ -37,8 +39,10 @@ pub(super) fn show(places: &Places, args: &ShowArgs) -> Result<u8, Failure> {
     }
     let hidden: Vec<&Shadowed> = registry.shadowed().iter().filter(|one| one.id == definition.id).collect();
     let table = tools::table(&setting.config.limits);
-    let mut granted = grants::grant(definition.tools.as_deref(), &setting.config.tool_aliases, &table);
-    granted.tools.extend(grants::by_service(&definition.extra, &table));
+    let models = Models::from_config(&setting.config, &env).map_err(|error| Failure::new(USAGE, error))?;
+    let outfit = setting.stock(&table, &models).outfit(definition);
+    let of_here = outfit.findings(definition, &table, &trust::rule(definition, &Book::at(trust_dir())));
+    let granted = outfit.grants;
     if args.json {
         // Where two of a definition's keys say the same, the answer's own stand above.
         let mut whole = json!(**definition);
@@ -46,6 +50,7 @@ pub(super) fn show(places: &Places, args: &ShowArgs) -> Result<u8, Failure> {
         whole["granted_tools"] = json!(granted.tools);
         whole["unavailable_tools"] = json!(granted.unavailable);
         whole["hides"] = json!(hidden);
+        whole["findings"] = json!(of_here);
         say(&whole.to_string());
         return Ok(0);
     }
@@ -55,7 +60,7 @@ pub(super) fn show(places: &Places, args: &ShowArgs) -> Result<u8, Failure> {
     for line in definition.system_prompt.lines() {
         say(&format!("  {}", one_line(line)));
     }
-    for one in &definition.warnings {
+    for one in definition.warnings.iter().chain(&of_here) {
         let severity = serde_json::to_value(one.severity).unwrap_or_default();
         talk(&format!("{}: {}", severity.as_str().unwrap_or_default(), one_line(&one.to_string())));
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::diagnostic::Diagnostic;
@@ -23,6 +23,9 @@ pub enum Source {
 }
 
 impl Source {
+    /// Every source, in order of precedence.
+    pub const ALL: [Self; 4] = [Self::Project, Self::User, Self::Dir, Self::Database];
+
     /// The name, as in JSON and in the database.
     #[must_use]
     pub fn label(self) -> &'static str {
@@ -80,11 +83,25 @@ pub struct Definition {
     /// Where it comes from.
     pub source: Source,
     /// Its file.
-    #[serde(default)]
+    #[serde(default, serialize_with = "shown")]
     pub path: Option<PathBuf>,
     /// SHA-256 of its file's bytes, 64 hex digits.
     pub content_hash: String,
     /// What was found on reading it.
     #[serde(default)]
     pub warnings: Vec<Diagnostic>,
+}
+
+impl Definition {
+    /// Whether it comes from `source` and has all of `tags`, in any case.
+    #[must_use]
+    pub fn fits(&self, source: Option<Source>, tags: &[String]) -> bool {
+        source.is_none_or(|source| self.source == source)
+            && tags.iter().all(|tag| self.tags.iter().any(|own| own.to_lowercase() == tag.to_lowercase()))
+    }
+}
+
+/// A path as people see it: JSON has no place for bytes that are no text.
+pub(super) fn shown<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
+    path.as_ref().map(|path| path.to_string_lossy()).serialize(serializer)
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// The file could not be read as an assistant.
+    /// The file could not be read as an assistant, or the assistant cannot be started.
     Error,
     /// It was repaired, or loses something; worth mending.
     Warning,
@@ -27,6 +27,12 @@ macro_rules! codes {
         impl Code {
             /// Every code.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
+
+            /// What it means, in a sentence.
+            #[must_use]
+            pub fn meaning(self) -> &'static str {
+                match self { $(Self::$name => concat!($($doc),*).trim_ascii(),)* }
+            }
 
             /// The name, as in JSON.
             #[must_use]
@@ -122,6 +128,12 @@ codes! {
     Shadowed "shadowed" Warning;
     /// It names a server or a command that the user has not trusted; it runs without.
     UntrustedCommand "untrusted_command" Warning;
+    /// It asks for tools that are not here; it runs without them.
+    ToolUnavailable "tool_unavailable" Warning;
+    /// It wishes for a model that is not configured; another one is used.
+    ModelReplaced "model_replaced" Warning;
+    /// It wishes for a model that is not configured, and `strict_models` is set: it cannot be started.
+    ModelRefused "model_refused" Error;
 }
 
 impl fmt::Display for Code {

@@ -25,6 +25,14 @@ pub(super) fn nearest(assistants: &[Arc<Definition>], text: &str, n: usize) -> V
     ranked.into_iter().take(n).map(|(.., id)| id.clone()).collect()
 }
 
+/// The one of `names` that a few edits make of `text`, whatever its case and its `-` and `_`.
+pub(crate) fn nearest_name<'a>(text: &str, names: &[&'a str]) -> Option<&'a str> {
+    let plain = |text: &str| text.chars().filter(|c| !"-_ ".contains(*c)).flat_map(char::to_lowercase).collect();
+    let wanted: Vec<char> = plain(text);
+    let near = names.iter().map(|name| (edits(&wanted, &plain(name)), *name));
+    near.filter(|(edits, _)| 3 * edits <= wanted.len()).min().map(|(_, name)| name)
+}
+
 /// How many characters must be put in, left out, replaced or swapped with their neighbour to make `b` of `a`.
 fn edits(a: &[char], b: &[char]) -> usize {
     let mut before = Vec::new();

@@ -111,3 +111,9 @@ pub fn sources(
     }
     found
 }
+
+/// The places of agents that there are in `project`.
+#[must_use]
+pub fn places_in(project: &Path) -> Vec<SourceDir> {
+    sources(Some(project), None, None, &[]).into_iter().filter(|dir| dir.path.is_dir()).collect()
+}

@@ -24,8 +24,12 @@ pub(super) fn root(dir: &SourceDir, skipped: &mut Vec<Diagnostic>) -> Option<Pat
     None
 }
 
-/// The candidates of `dir`, which is the folder `root`, sorted by path; what is no candidate is told in `skipped`.
+/// The candidates of `dir`, which is the folder `root`, sorted by path; what is no candidate is told in `skipped`. A file
+/// that was named is its own candidate.
 pub(super) fn files(dir: &SourceDir, root: &Path, skipped: &mut Vec<Diagnostic>) -> Vec<PathBuf> {
+    if dir.required && root.is_file() {
+        return vec![if dir.path.is_symlink() { root.to_owned() } else { dir.path.clone() }];
+    }
     let mut walk = Walk { root, layout: dir.layout, files: Vec::new(), skipped, entries: 0 };
     walk.folder(&dir.path, 0);
     walk.files.sort();
@@ -36,7 +40,7 @@ pub(super) fn files(dir: &SourceDir, root: &Path, skipped: &mut Vec<Diagnostic>)
 ///
 /// # Errors
 /// Why it was not read.
-pub(super) fn read(path: &Path) -> Result<Vec<u8>, Diagnostic> {
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Diagnostic> {
     let file = open(path).map_err(|error| unreadable(path, &error))?;
     let meta = file.metadata().map_err(|error| unreadable(path, &error))?;
     if !meta.is_file() {

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::grants::{self, Unavailable};
+use super::outfit::Stock;
 use super::{Audience, Call, Hints, Output, Tool, ToolError, row};
 use crate::host::Host;
-use crate::registry::{AssistantId, Definition, Severity, Source};
+use crate::registry::{AssistantId, Definition, Registry, Severity, Source};
 use crate::search::{Filter, Hit};
 use crate::text::cut;
-use crate::trust::{self, Ruled};
+use crate::trust::Ruled;
 
 /// Assistants on a page, unless the caller wants fewer or more.
 const PAGE_SIZE_DEFAULT: u32 = 20;
@@ -25,6 +25,10 @@ const LIMIT_MAX: u32 = 50;
 const DESCRIPTION_CHARS_MAX: usize = 300;
 /// Warnings of one assistant in a list.
 const WARNINGS_MAX: usize = 3;
+/// Characters of a warning in a list.
+const WARNING_CHARS_MAX: usize = 300;
+/// Skipped files that a list names.
+const SKIPPED_MAX: usize = 20;
 
 pub(super) fn rows() -> Vec<Tool> {
     let look = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
@@ -94,8 +98,9 @@ struct Listed {
     /// Absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_page: Option<u32>,
-    /// Files that could not be read.
     skipped: u32,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    skipped_files: Vec<String>,
     /// With assistant_id: the prompt of that one.
     #[serde(skip_serializing_if = "Option::is_none")]
     system_prompt: Option<String>,
@@ -148,45 +153,20 @@ async fn items(host: &Host, definitions: Vec<Arc<Definition>>) -> Result<Vec<Ite
 
 /// What the definition would have here.
 fn item(host: &Host, definition: &Definition, ruled: &[Ruled]) -> Item {
-    let granted = grants::grant(definition.tools.as_deref(), host.tool_aliases(), host.tools());
-    let choice = host.models().resolve(&definition.model, None, host.strict_models());
-    let mut warnings: Vec<String> = definition
-        .warnings
-        .iter()
-        .filter(|one| one.severity != Severity::Info)
-        .take(WARNINGS_MAX)
-        .map(|warning| cut(&warning.message, 200))
-        .collect();
-    if !granted.unavailable.is_empty() {
-        warnings.push(cut(&format!("not available here: {}", names(&granted.unavailable)), 300));
-    }
-    warnings.extend(trust::told(definition, ruled).map(|told| cut(&told.message, 300)));
-    let model = match choice {
-        Ok(choice) => {
-            warnings.extend(choice.why.map(|why| cut(&why, 200)));
-            Some(choice.name)
-        }
-        Err(_) => None,
-    };
+    let outfit = Stock::of(host).outfit(definition);
+    let of_file = definition.warnings.iter().filter(|one| one.severity != Severity::Info).take(WARNINGS_MAX);
+    let of_here = outfit.findings(definition, host.tools(), ruled);
+    let warnings = of_file.chain(&of_here).map(|one| cut(&one.message, WARNING_CHARS_MAX)).collect();
     Item {
         id: definition.id.to_string(),
         assistant_id: definition.id.to_string(),
         name: definition.name.clone(),
         description: cut(&definition.description, DESCRIPTION_CHARS_MAX),
         source: definition.source.label(),
-        tools: granted.tools,
-        model,
+        tools: outfit.grants.tools,
+        model: outfit.model.ok().map(|choice| choice.name),
         warnings,
     }
-}
-
-fn names(unavailable: &[Unavailable]) -> String {
-    unavailable.iter().map(|one| one.tool.as_str()).collect::<Vec<_>>().join(", ")
-}
-
-fn fits(definition: &Definition, source: Option<Source>, tags: &[String]) -> bool {
-    source.is_none_or(|source| definition.source == source)
-        && tags.iter().all(|tag| definition.tags.iter().any(|own| own.eq_ignore_ascii_case(tag)))
 }
 
 async fn list_assistant(call: Call, params: List) -> Result<Output, ToolError> {
@@ -201,13 +181,14 @@ async fn list_assistant(call: Call, params: List) -> Result<Output, ToolError> {
             total_items_too: 1,
             next_page: None,
             skipped,
+            skipped_files: Vec::new(),
             system_prompt: Some(cut(&definition.system_prompt, host.limits().answer_chars as usize)),
             tags: Some(definition.tags.clone()),
         });
     }
     let size = params.page_size.unwrap_or(PAGE_SIZE_DEFAULT).clamp(1, PAGE_SIZE_MAX);
     let page = params.page.unwrap_or(1).max(1);
-    let all: Vec<_> = registry.assistants().iter().filter(|one| fits(one, params.source, &params.tags)).collect();
+    let all: Vec<_> = registry.assistants().iter().filter(|one| one.fits(params.source, &params.tags)).collect();
     let from = (page as usize - 1).saturating_mul(size as usize);
     let total = u32::try_from(all.len()).unwrap_or(u32::MAX);
     let page_of: Vec<_> = all.iter().skip(from).take(size as usize).map(|one| Arc::clone(one)).collect();
@@ -219,9 +200,16 @@ async fn list_assistant(call: Call, params: List) -> Result<Output, ToolError> {
         total_items_too: total,
         next_page: more.then_some(page + 1),
         skipped,
+        skipped_files: if more { Vec::new() } else { faulty(&registry) },
         system_prompt: None,
         tags: None,
     })
+}
+
+/// Files that were to be assistants and are none, with the reason. A document beside them has no fault.
+fn faulty(registry: &Registry) -> Vec<String> {
+    let faulty = registry.skipped().iter().filter(|one| one.severity != Severity::Info);
+    faulty.take(SKIPPED_MAX).map(|one| cut(&one.to_string(), WARNING_CHARS_MAX)).collect()
 }
 
 async fn search_assistant(call: Call, params: Search) -> Result<Output, ToolError> {

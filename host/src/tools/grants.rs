@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Tool;
+use crate::registry::Definition;
 
 /// Without a `tools` key an assistant has these.
 const DEFAULT_GRANTS: &[&str] =
@@ -80,6 +81,18 @@ pub fn grant(asked: Option<&[String]>, aliases: &BTreeMap<String, String>, table
     }
     grants.tools.sort();
     grants.tools.dedup();
+    grants
+}
+
+/// What `definition` has: what it asks for, without what it must not have.
+#[must_use]
+pub fn of_definition(definition: &Definition, aliases: &BTreeMap<String, String>, table: &[Tool]) -> Grants {
+    let mut grants = grant(definition.tools.as_deref(), aliases, table);
+    grants.tools.extend(by_service(&definition.extra, table));
+    grants.tools.sort();
+    grants.tools.dedup();
+    let refused = grant(Some(&definition.disallowed_tools), aliases, table).tools;
+    grants.tools.retain(|tool| !refused.contains(tool));
     grants
 }
 

@@ -202,10 +202,7 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
         Caller::Process(id) => Some(host.store().read(move |db| process_table::get(db, id)).await?),
         Caller::Session(_) => None,
     };
-    let mut granted = grants::grant(definition.tools.as_deref(), host.tool_aliases(), host.tools());
-    granted.tools.extend(grants::by_service(&definition.extra, host.tools()));
-    granted.tools.sort();
-    granted.tools.dedup();
+    let mut granted = grants::of_definition(&definition, host.tool_aliases(), host.tools());
     granted.unavailable.extend(untrusted::lacking(&host, &definition).await?);
     may_spawn(&definition, &granted.tools, parent.as_ref())?;
     let wish: Vec<String> = params.model.iter().cloned().chain(definition.model.clone()).collect();

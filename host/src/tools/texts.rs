@@ -34,10 +34,10 @@ const DESCRIPTIONS: &[(&str, &str)] = &[
     (
         "list_assistant",
         "Lists the assistants that can be spawned here, by name, one page at a time. Use it when the user asks what \
-         there is; for a task, search_assistant is better and shorter. Each item has the assistant_id to spawn by, a \
-         description cut at 300 characters, the tools and the model it would really have here, and warnings about its \
-         file. With `assistant_id` the answer is that one assistant in full, prompt included. Go on with `next_page`; \
-         `skipped` counts files that could not be read.",
+         there is; for a task search_assistant is better. Each item has the assistant_id to spawn by, a description \
+         cut at 300 characters, the tools and the model it would really have here, and warnings about its file. With \
+         `assistant_id` the answer is that one assistant in full, prompt included. Go on with `next_page`; `skipped` \
+         counts files that are no assistants, and the last page names the faulty ones in `skipped_files`.",
     ),
     (
         "search_assistant",

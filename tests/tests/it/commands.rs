@@ -92,13 +92,13 @@ async fn each_command_tells_by_its_exit_code() {
     check(&bed, &["list", "--assistants", "nowhere"], 2, "", "there is no such folder").await;
     check(&bed, &["list", "--config", "nowhere"], 2, "", "cannot read nowhere").await;
     check(&bed, &["fly"], 2, "", "unrecognized subcommand").await;
-    check(&bed, &with(&["list"]), 0, "x ", "1 assistants, 0 shadowed, 1 skipped").await;
+    check(&bed, &with(&["list"]), 0, "x ", "1 assistant, 0 of them repaired; 0 shadowed, 1 file skipped").await;
     check(&bed, &with(&["search", "the tests"]), 0, "x ", "").await;
     check(&bed, &with(&["search", ""]), 2, "", "the query is empty").await;
     check(&bed, &with(&["search", "!!! ???"]), 0, "", "none of 1 assistants fits").await;
     check(&bed, &["list"], 0, "", "no project was found").await;
     let both = ["--assistants", "assistants", "list", "--assistants", "project"];
-    check(&bed, &both, 0, "x ", "1 assistants, 0 shadowed, 1 skipped").await;
+    check(&bed, &both, 0, "x ", "1 assistant, 0 of them repaired; 0 shadowed, 1 file skipped").await;
     check(&bed, &with(&["tools"]), 0, "spawn_assistant", "").await;
 }
 

@@ -6,6 +6,7 @@ mod authoring;
 mod bad_input;
 mod budgets;
 mod cascade;
+mod checking;
 mod commands;
 mod crash;
 mod day_one;

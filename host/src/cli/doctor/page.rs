@@ -28,7 +28,7 @@ pub(super) fn tell(report: &Report) {
     row("assistants", &counts(all.assistants, all.shadowed, all.skipped, all.warnings));
     all.sources.iter().filter(|source| source.there).for_each(|one| row("", &source(one)));
     if all.skipped + all.warnings > 0 {
-        row("", "`assistant-host list` tells the reasons");
+        row("", "`assistant-host check` tells the reasons");
     }
     for known in &report.models {
         row("model", &model(known, report.default_model.as_deref()));

@@ -1,0 +1,192 @@
+//! What an assistant would have here: its tools, its model, and what its definition asks for in vain.
+//!
+//! One computation for the spawn, for the lists that clients see, and for `assistant-host check`.
+
+use std::collections::BTreeMap;
+
+use super::Tool;
+use super::grants::{self, Grants, Unavailable};
+use crate::host::Host;
+use crate::model::{Choice, Models, NoModel};
+use crate::registry::{Code, Definition, Diagnostic};
+use crate::text::cut;
+use crate::trust::{self, Ruled};
+
+/// Characters of a list of names in a message.
+const NAMES_CHARS_MAX: usize = 300;
+
+/// What decides what a definition gets.
+#[derive(Clone, Copy)]
+pub(crate) struct Stock<'a> {
+    /// The tools that there are.
+    pub(crate) table: &'a [Tool],
+    /// Their names in other systems, as the configuration has them.
+    pub(crate) aliases: &'a BTreeMap<String, String>,
+    /// The models that there are.
+    pub(crate) models: &'a Models,
+    /// A wish for an unknown model is refused.
+    pub(crate) strict_models: bool,
+}
+
+impl<'a> Stock<'a> {
+    /// That of a host.
+    pub(crate) fn of(host: &'a Host) -> Self {
+        Self {
+            table: host.tools(),
+            aliases: host.tool_aliases(),
+            models: host.models(),
+            strict_models: host.strict_models(),
+        }
+    }
+
+    /// What a definition would have, spawned by a session.
+    pub(crate) fn outfit(&self, definition: &Definition) -> Outfit {
+        let model = self.models.resolve(&definition.model, None, self.strict_models);
+        Outfit { grants: grants::of_definition(definition, self.aliases, self.table), model }
+    }
+}
+
+/// What an assistant would have.
+pub(crate) struct Outfit {
+    pub(crate) grants: Grants,
+    pub(crate) model: Result<Choice, NoModel>,
+}
+
+impl Outfit {
+    /// What the definition asks for in vain; `ruled` is what it would run. No finding has a line.
+    ///
+    /// That no model can be used at all is not told: it is no fault of the definition.
+    pub(crate) fn findings(&self, definition: &Definition, table: &[Tool], ruled: &[Ruled]) -> Vec<Diagnostic> {
+        let file = definition.path.as_ref().map(|path| path.display().to_string());
+        let file = file.unwrap_or_else(|| format!("the {}", definition.source.label()));
+        let mut found = Vec::new();
+        if let [first, ..] = self.grants.unavailable.as_slice() {
+            let message = format!("not available here: {}", names(&self.grants.unavailable));
+            found.push(Diagnostic::new(Code::ToolUnavailable, &file, message).hint(tool_hint(&first.tool, table)));
+        }
+        match &self.model {
+            Ok(Choice { name, why: Some(why) }) => {
+                let wish = definition.model.first().map_or("NAME", String::as_str);
+                let message = format!("{why}; it runs on `{name}`");
+                found.push(Diagnostic::new(Code::ModelReplaced, &file, message).hint(model_hint(wish, name)));
+            }
+            Err(refused @ NoModel::Refused { .. }) => {
+                let message = refused.to_string().trim_end_matches('.').to_owned();
+                found.push(Diagnostic::new(Code::ModelRefused, &file, message));
+            }
+            Ok(_) | Err(NoModel::NoneConfigured { .. } | NoModel::Unusable { .. }) => {}
+        }
+        found.extend(trust::told(definition, ruled));
+        found
+    }
+}
+
+fn names(unavailable: &[Unavailable]) -> String {
+    let names: Vec<&str> = unavailable.iter().map(|one| one.tool.as_str()).collect();
+    cut(&names.join(", "), NAMES_CHARS_MAX)
+}
+
+/// What brings a tool that is not here.
+fn tool_hint(tool: &str, table: &[Tool]) -> String {
+    let bare = cut(tool.split('(').next().unwrap_or(tool), 60);
+    if bare.starts_with("mcp_") || bare.contains('*') {
+        return format!("`{bare}` belongs to a tool server, and this host has none of that name");
+    }
+    let known: Vec<&str> = table.iter().map(|tool| tool.name.as_ref()).collect();
+    let like = crate::registry::nearest_name(&bare, &known);
+    let meant = like.map(|name| format!("`{name}` is the nearest name here; ")).unwrap_or_default();
+    let key = toml_key(&bare);
+    let to = like.unwrap_or("TOOL");
+    format!(
+        "{meant}in the configuration, `[tool_aliases]` with `{key} = \"{to}\"` maps it to a tool of `assistant-host tools`"
+    )
+}
+
+fn model_hint(wish: &str, used: &str) -> String {
+    let key = toml_key(&cut(wish, 60));
+    format!(
+        "in the configuration, `[model_aliases]` with `{key} = \"{used}\"` takes it without a word, and `[models.NAME]` adds one"
+    )
+}
+
+/// A name as a key of TOML.
+fn toml_key(name: &str) -> String {
+    let bare = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+    if bare { name.to_owned() } else { format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\"")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::limits::Limits;
+    use crate::model::{Model, ScriptedModel};
+    use crate::registry::{Source, read_markdown};
+
+    /// What a file with this frontmatter gets, and what is said of it.
+    fn check(frontmatter: &str, strict_models: bool, tools: &[&str], findings: &[(&str, &str, &str)]) {
+        let text = format!("---\nname: x\ndescription: y\n{frontmatter}\n---\nz\n");
+        let definition = read_markdown(text.as_bytes(), Path::new("x.md"), Source::Dir).expect("an assistant");
+        let table = crate::tools::table(&Limits::default());
+        let mut models = Models::default();
+        let model = ScriptedModel::from_value(serde_json::json!({ "assistants": [{ "steps": [{ "text": "a" }] }] }))
+            .expect("a script");
+        models.insert("only", std::sync::Arc::new(model) as std::sync::Arc<dyn Model>);
+        let aliases = BTreeMap::from([("Fetch".to_owned(), "read_file".to_owned())]);
+        let stock = Stock { table: &table, aliases: &aliases, models: &models, strict_models };
+        let outfit = stock.outfit(&definition);
+        let found = outfit.findings(&definition, &table, &[]);
+        let found: Vec<_> =
+            found.iter().map(|one| (one.code.as_str(), &*one.message, one.hint.as_deref().unwrap_or(""))).collect();
+        assert_eq!((outfit.grants.tools, found), (tools.iter().map(ToString::to_string).collect(), findings.to_vec()));
+    }
+
+    #[test]
+    fn what_is_asked_for_in_vain_is_told() {
+        check("tools: Read, Fetch", false, &["read_file"], &[]);
+        check("tools: Read, LS\ndisallowedTools: read_file", false, &["list_files"], &[]);
+        check("tools: '*'\ndisallowedTools: '*'", false, &[], &[]);
+        check(
+            "tools: readfile, Bash",
+            false,
+            &[],
+            &[(
+                "tool_unavailable",
+                "not available here: readfile, Bash",
+                "`read_file` is the nearest name here; in the configuration, `[tool_aliases]` with `readfile = \"read_file\"` maps it to a tool of `assistant-host tools`",
+            )],
+        );
+        check(
+            "tools: [mcp__db__query]",
+            false,
+            &[],
+            &[(
+                "tool_unavailable",
+                "not available here: mcp__db__query",
+                "`mcp__db__query` belongs to a tool server, and this host has none of that name",
+            )],
+        );
+        check(
+            "tools: []\nmodel: GPT-4.1 (copilot)",
+            false,
+            &[],
+            &[(
+                "model_replaced",
+                "`GPT-4.1 (copilot)` is not configured; it runs on `only`",
+                "in the configuration, `[model_aliases]` with `\"GPT-4.1 (copilot)\" = \"only\"` takes it without a word, and `[models.NAME]` adds one",
+            )],
+        );
+        check("tools: []\nmodel: [o9, only]", false, &[], &[]);
+        check(
+            "tools: []\nmodel: o9",
+            true,
+            &[],
+            &[(
+                "model_refused",
+                "`o9` is not configured, and `strict_models` is set. Configured are: only. Name one of them, or add it to ",
+                "",
+            )],
+        );
+    }
+}
