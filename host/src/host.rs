@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::SystemTime;
 
 use assistant_protocol::ids::{ProcessId, SessionId};
 use serde_json::{Map, Value};
@@ -20,7 +19,7 @@ use crate::launcher::{RunnerCommand, Strays};
 use crate::limits::Limits;
 use crate::model::Models;
 use crate::process_table::{self, Cause, End, Process, Status};
-use crate::registry::{Files, Registry, mirror};
+use crate::registry::{Registry, mirror};
 use crate::search::{SearchError, SearchIndex};
 use crate::store::{Store, StoreError};
 use crate::tools::{self, Along, CallError, Output, Tool};
@@ -371,9 +370,8 @@ impl Host {
 fn open_files(options: Options) -> Result<Shared, OpenError> {
     let tools = tools::with_those_of(&options.app_tools, &options.limits)?;
     let lock = lock::hold(&options.state, options.lock_wait)?;
-    let store = Arc::new(Store::open(&options.state, options.clock.clone())?);
+    let (store, files) = reload::open(&options)?;
     let stored = store.look(|db| Ok::<_, StoreError>(mirror::stored(db)?))?;
-    let files = Files::default().again(&options.sources, SystemTime::now());
     let registry = files.registry().join(stored.into_iter().map(Arc::new));
     let search = SearchIndex::open(&options.state.join("search"), &registry)?;
     Ok(Shared {

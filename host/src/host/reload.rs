@@ -6,10 +6,10 @@ use std::time::SystemTime;
 
 use tokio::sync::Mutex;
 
-use super::{Host, OpenError};
+use super::{Host, OpenError, Options};
 use crate::registry::{Files, Registry, mirror};
 use crate::search::SearchIndex;
-use crate::store::StoreError;
+use crate::store::{Store, StoreError};
 
 /// One at a time. Who asks while one runs gets the next one, and shares it with all others that asked meanwhile.
 pub(super) struct Reloads {
@@ -32,6 +32,16 @@ impl Reloads {
     pub(super) fn after(files: Files) -> Self {
         Self { asked: AtomicU64::new(0), read: Mutex::new(Read { served: 0, files: Arc::new(files) }) }
     }
+}
+
+/// Opens the store, and reads the files while that waits for the disk.
+pub(super) fn open(options: &Options) -> Result<(Arc<Store>, Files), OpenError> {
+    let (store, files) = std::thread::scope(|scope| {
+        let reading = scope.spawn(|| Files::default().again(&options.sources, SystemTime::now()));
+        (Store::open(&options.state, options.clock.clone()), reading.join())
+    });
+    let files = files.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    Ok((Arc::new(store?), files))
 }
 
 impl Host {
