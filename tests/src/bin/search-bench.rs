@@ -5,8 +5,8 @@
 //!   (`docs.jsonl`, `queries.tsv`, `qrels.tsv`; `tests/data/search` is a small one that shows the form);
 //! * `target/release/search-bench generate N [--seed S] [--from DIR] [--out DIR]`: N assistants, the same for the same
 //!   seed, as files below DIR or as the lines of a `docs.jsonl`; `--from` mixes the paragraphs of real files;
-//! * `target/release/search-bench speed [N…] [--seed S] [--from DIR] [--json]`: how fast and how large it is over N
-//!   generated assistants, and a host over as many files; 1500, 10000 and 100000 if left out.
+//! * `target/release/search-bench speed [N…] [--seed S] [--from DIR] [--index] [--json]`: how fast and how large it is
+//!   over N generated assistants, and (without `--index`) a host over as many files; 1500, 10000 and 100000 if left out.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use serde_json::json;
 
 const USAGE: &str = "usage: search-bench quality DIR [--json]
        search-bench generate N [--seed S] [--from DIR] [--out DIR]
-       search-bench speed [N...] [--seed S] [--from DIR] [--json]";
+       search-bench speed [N...] [--seed S] [--from DIR] [--index] [--json]";
 
 fn main() -> ExitCode {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -68,13 +68,13 @@ fn make(mut arguments: Arguments) -> Result<(), String> {
 
 fn time(mut arguments: Arguments) -> Result<(), String> {
     let (json, seed) = (arguments.flag("--json"), arguments.number("--seed")?.unwrap_or(1));
-    let from = arguments.value("--from")?;
+    let (from, with_host) = (arguments.value("--from")?, !arguments.flag("--index"));
     let mut sizes = arguments.rest()?.iter().map(|text| size(text)).collect::<Result<Vec<_>, _>>()?;
     if sizes.is_empty() {
         sizes = speed::SIZES.to_vec();
     }
     for size in sizes {
-        let found = speed::measure(size, seed, assistants(seed, from.as_deref())?)?;
+        let found = speed::measure(size, seed, assistants(seed, from.as_deref())?, with_host)?;
         told(json, &found, found.told())?;
     }
     Ok(())

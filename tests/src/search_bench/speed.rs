@@ -1,6 +1,7 @@
 //! How fast and how large the search is over so many generated assistants: the index alone beside FTS5, then a host over
 //! as many files, each figure beside a floor of the same run.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use assistant_host::search::SearchIndex;
@@ -12,7 +13,7 @@ use super::cpu::took;
 use super::engine::{self, Engine, Ours, bytes_of};
 use super::fts5::{Fts5, Way};
 use super::generate::{self, Assistants};
-use super::host::{self, Figures, Task, Times, Work};
+use super::host::{self, Figures, Memory, Task, Times, Work};
 use super::metrics::RANKS;
 use crate::measure::{Goal, floor};
 
@@ -40,11 +41,18 @@ pub struct Size {
     pub ours: Index,
     /// FTS5, asked for any word.
     pub fts5: Index,
-    /// The first opening of a host: files read, mirrored, indexed.
+    /// A host over the files; none where only the index is measured.
+    pub host: Option<Hosts>,
+}
+
+/// Hosts over the same files and the same state, one after the other.
+#[derive(Debug, Serialize)]
+pub struct Hosts {
+    /// The first opening: files read, mirrored, indexed.
     pub first: Figures,
-    /// An opening with nothing changed, by its time the middle one; with the work where `worked` is there.
+    /// An opening with nothing changed, by its time the middle one of a few.
     pub again: Figures,
-    /// The last such opening, with queries, upserts and changes.
+    /// Another such opening, then queries, upserts and changes.
     pub worked: Figures,
 }
 
@@ -85,11 +93,11 @@ pub struct Worst {
     pub cpu_ms: f64,
 }
 
-/// Measures one size; `assistants` makes them.
+/// Measures one size; `assistants` makes them. A host over them is measured too `with_host`.
 ///
 /// # Errors
 /// In words: what failed.
-pub fn measure(size: usize, seed: u64, assistants: Assistants) -> Result<Size, String> {
+pub fn measure(size: usize, seed: u64, assistants: Assistants, with_host: bool) -> Result<Size, String> {
     let told = |error: std::io::Error| error.to_string();
     let docs: Vec<Doc> = assistants.take(size).collect();
     let folder = tempfile::tempdir().map_err(told)?;
@@ -103,13 +111,18 @@ pub fn measure(size: usize, seed: u64, assistants: Assistants) -> Result<Size, S
     let queries = asks::usual(&docs, seed, QUERIES);
     let ours = ours(&docs, seed, &queries)?;
     let fts5 = fts5(&docs, seed, &queries)?;
-    let task = |work| Task { assistants: files.clone(), state: folder.path().join("state"), work };
+    let host = if with_host { Some(hosts(&files, &folder.path().join("state"), queries)?) } else { None };
+    Ok(Size { assistants: size, bytes, floor, ours, fts5, host })
+}
+
+fn hosts(files: &Path, state: &Path, queries: Vec<String>) -> Result<Hosts, String> {
+    let task = |work| Task { assistants: files.to_owned(), state: state.to_owned(), work };
     let first = host::apart(&task(None))?;
     let mut again = (0..STARTS).map(|_| host::apart(&task(None))).collect::<Result<Vec<_>, _>>()?;
     again.sort_by(|a, b| a.open_ms.total_cmp(&b.open_ms));
     let again = again.swap_remove(STARTS / 2);
     let worked = host::apart(&task(Some(Work { queries, upserts: UPSERTS, changes: UPSERTS })))?;
-    Ok(Size { assistants: size, bytes, floor, ours, fts5, first, again, worked })
+    Ok(Hosts { first, again, worked })
 }
 
 fn ours(docs: &[Doc], seed: u64, queries: &[String]) -> Result<Index, String> {
@@ -193,17 +206,14 @@ impl Size {
     /// The figures, for people.
     #[must_use]
     pub fn told(&self) -> Vec<String> {
-        let Self { floor, ours, fts5, first, again, worked, .. } = self;
+        let Self { assistants, floor, ours, fts5, .. } = self;
         let mb = |bytes: u64| bytes as f64 / 1e6;
-        let goal = |goal: Option<Goal>, figure| goal.map_or_else(String::new, |goal| goal.judge(figure));
-        let query = Goal::AtMost(if self.assistants <= 10_000 { 1.0 } else { 8.0 }, " ms");
-        let start = (self.assistants <= 1_500).then_some(Goal::AtMost(150.0, " ms"));
-        let upsert_goal = (self.assistants <= 10_000).then_some(Goal::AtMost(50.0, " ms"));
+        let goal = Goal::AtMost(if *assistants <= 10_000 { 1.0 } else { 8.0 }, " ms");
         let mut lines = vec![
-            format!("{} assistants, {:.1} MB of files", self.assistants, mb(self.bytes)),
+            format!("{assistants} assistants, {:.1} MB of files", mb(self.bytes)),
             format!(
-                "  floor: all text split at blanks {:.0} ms, all files read {:.0} ms, a sum over all {:.4} ms, a durable row {:.2} ms",
-                floor.split_ms, again.read_ms, floor.sum_ms, floor.row_ms
+                "  floor: all text split at blanks {:.0} ms, a sum over all {:.4} ms, a durable row {:.2} ms",
+                floor.split_ms, floor.sum_ms, floor.row_ms
             ),
             format!(
                 "  index made: {:.0} ms, {:.1} × the split; FTS5 {:.0} ms",
@@ -221,35 +231,50 @@ impl Size {
                 fts5.query.p99_ms,
                 fts5.query.p50_ms / ours.query.p50_ms,
                 fts5.query.p99_ms / ours.query.p99_ms,
-                query.judge(ours.query.p99_ms)
+                goal.judge(ours.query.p99_ms)
             ),
         ];
         for (ours, fts5) in ours.worst.iter().zip(&fts5.worst) {
             lines.push(format!("  query of {}: CPU {:.2} ms; FTS5 {:.2} ms", ours.kind, ours.cpu_ms, fts5.cpu_ms));
         }
-        let ratio = again.open_ms / again.read_ms;
-        lines.push(format!("  host opened first: {:.0} ms", first.open_ms));
-        lines.push(format!(
-            "  host opened, nothing changed: {:.0} ms, {ratio:.1} × all files read{}",
-            again.open_ms,
-            goal(start, again.open_ms)
-        ));
-        lines.push(format!("  search_assistant: {}", times(worked.search)));
-        let fts5_upsert = fts5.upsert.map_or_else(String::new, |upsert| format!("; FTS5 {}", times(Some(upsert))));
-        let judged = worked.upsert.map_or_else(String::new, |upsert| {
-            let row = upsert.p50_ms / floor.row_ms;
-            format!("; p50 {row:.1} × a durable row{}", goal(upsert_goal, upsert.p50_ms))
-        });
-        lines.push(format!("  assistant stored until found: {}{judged}{fts5_upsert}", times(worked.upsert)));
-        lines.push(format!("  file written until found: {}", times(worked.change)));
-        let memory = [("open", Some(again.open)), ("after the work", worked.worked)];
-        let memory = memory.iter().filter_map(|(when, memory)| {
-            let memory = memory.as_ref()?;
-            Some(format!("{when} {:.1} MB PSS, {:.1} MB without pages of files", memory.pss_mb, memory.own_mb))
-        });
-        let memory: Vec<String> = memory.collect();
-        lines.push(format!("  host's memory: {}; before it is open {:.1} MB", memory.join("; "), again.empty.pss_mb));
+        lines.extend(self.host.iter().flat_map(|host| host.told(self)));
         lines
+    }
+}
+
+impl Hosts {
+    fn told(&self, size: &Size) -> Vec<String> {
+        let Self { first, again, worked } = self;
+        let judge = |goal: Goal, most: usize, figure| {
+            if size.assistants <= most { goal.judge(figure) } else { String::new() }
+        };
+        let start = judge(Goal::AtMost(150.0, " ms"), 1_500, again.open_ms);
+        let fts5 = size.fts5.upsert.map_or_else(String::new, |upsert| format!("; FTS5 {}", times(Some(upsert))));
+        let stored = worked.upsert.map_or_else(String::new, |upsert| {
+            let judged = judge(Goal::AtMost(50.0, " ms"), 10_000, upsert.p50_ms);
+            format!("; p50 {:.1} × a durable row{judged}", upsert.p50_ms / size.floor.row_ms)
+        });
+        let memory =
+            |memory: &Memory| format!("{:.1} MB PSS, {:.1} MB without pages of files", memory.pss_mb, memory.own_mb);
+        let after =
+            worked.worked.as_ref().map_or_else(String::new, |after| format!("; after all this {}", memory(after)));
+        vec![
+            format!("  host opened first: {:.0} ms", first.open_ms),
+            format!(
+                "  host opened, nothing changed: {:.0} ms, {:.1} × all files read ({:.0} ms){start}",
+                again.open_ms,
+                again.open_ms / again.read_ms,
+                again.read_ms
+            ),
+            format!("  search_assistant: {}", times(worked.search)),
+            format!("  assistant stored until found: {}{stored}{fts5}", times(worked.upsert)),
+            format!("  file written until found: {}", times(worked.change)),
+            format!(
+                "  host's memory: open {}{after}; before it is open {:.1} MB",
+                memory(&again.open),
+                again.empty.pss_mb
+            ),
+        ]
     }
 }
 
