@@ -4,9 +4,13 @@
 //! precedence, the files of each sorted by path, and the first of an id wins. What was not taken is listed with its
 //! reason.
 
+mod access;
 mod advice;
+mod assemble;
+mod data;
 mod definition;
 mod diagnostic;
+mod dialect;
 mod examples;
 mod fields;
 mod files;
@@ -14,10 +18,13 @@ mod frontmatter;
 mod hash;
 mod id;
 mod keys;
+mod known;
 pub mod mirror;
 mod nearest;
+mod notes;
 mod places;
 mod reader;
+mod recipe;
 mod walk;
 pub mod write;
 mod yaml;
@@ -30,8 +37,10 @@ use std::time::SystemTime;
 
 use serde::Serialize;
 
+pub use assemble::NAME_CHARS_MAX;
 pub use definition::{Definition, Source};
 pub use diagnostic::{Code, Diagnostic, Severity};
+pub use dialect::Dialect;
 pub use files::Files;
 pub use hash::sha256_hex;
 pub use id::{AssistantId, BadAssistantId, ID_CHARS_MAX, slug};
@@ -39,7 +48,7 @@ pub(crate) use keys::fold;
 pub(crate) use nearest::nearest_name;
 pub use places::{Layout, SourceDir, places_in, sources};
 pub(crate) use reader::READER_VERSION;
-pub use reader::{NAME_CHARS_MAX, read_markdown};
+pub use reader::{read, read_markdown};
 pub(crate) use walk::read as read_bytes;
 pub use walk::{ENTRIES_MAX, FILE_BYTES_MAX, FOLDER_DEPTH_MAX};
 
@@ -197,5 +206,7 @@ fn hide(hidden: &Definition, by: &Definition) -> Shadowed {
     Shadowed { id: hidden.id.clone(), source: hidden.source, path: hidden.path.clone(), by: by.path.clone(), reason }
 }
 
+#[cfg(test)]
+mod any;
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 //! case's `expected.json` says a tolerant reader should. Where ours differs, a line of [`different`] says why.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use assistant_host::registry::{Definition, Layout, Registry, Source, SourceDir};
 use serde_json::{Value, json};
@@ -43,6 +43,11 @@ fn different(case: &str) -> (Value, &'static str) {
             json!({ "mcp_servers": { "orders": { "command": "x" } }, "tools": ["Read"] }),
             "servers are kept as written",
         ),
+        "58-goose-recipe" => (
+            json!({ "parameters": [{ "key": "invoice", "input_type": "string", "requirement": "required",
+                                     "description": "number" }] }),
+            "parameters are kept as written",
+        ),
         "60-env-in-values" => (
             json!({ "mcp_servers": [{ "name": "orders", "command": "npx", "env": { "KEY": "${ORDERS_KEY}" } }] }),
             "servers are kept as written",
@@ -52,15 +57,51 @@ fn different(case: &str) -> (Value, &'static str) {
 }
 
 /// Codes that are told beside those that a case expects: they are of severity info, or follow from the case's text.
-const BESIDE: &[&str] = &["name_normalised", "name_from_file"];
+const BESIDE: &[&str] = &["name_normalised", "name_from_file", "key_unused", "key_unknown"];
+
+/// Writes the cases that are too large to keep, or that no archive keeps, below `root`.
+fn made(root: &Path) -> Vec<PathBuf> {
+    let write = |case: &str, expected: Value, bytes: usize| {
+        let folder = root.join(case);
+        fs::create_dir(&folder).expect("a folder");
+        fs::write(folder.join("expected.json"), json!({ "expected": expected }).to_string()).expect("a file");
+        if bytes > 0 {
+            let line = "You check invoices against purchase orders and list every difference.\n";
+            let head = "---\nname: invoice-checker\ndescription: Checks invoices against purchase orders\n---\n\n";
+            let text = [head, &line.repeat(bytes / line.len())].concat();
+            fs::write(folder.join("invoice-checker.md"), text).expect("a file");
+        }
+        folder
+    };
+    let huge = json!({ "load": "ok", "name": "invoice-checker", "warnings": ["body_long"], "body_len": 131_949,
+                       "description": "Checks invoices against purchase orders" });
+    let mut cases = vec![
+        write("42-body-huge", huge, 132_000),
+        write("43-file-too-big", json!({ "load": "error", "error": "file_too_big" }), 1_100_000),
+    ];
+    #[cfg(unix)]
+    {
+        let expected = json!({ "load": "dir", "loaded": [], "warnings": ["dangling_link", "link_inside"] });
+        let case = write("59-symlink-loop", expected, 0);
+        std::os::unix::fs::symlink("missing.md", case.join("invoice-checker.md")).expect("a link");
+        std::os::unix::fs::symlink("loop-b", case.join("loop-a")).expect("a link");
+        std::os::unix::fs::symlink("loop-a", case.join("loop-b")).expect("a link");
+        std::os::unix::fs::symlink(".", case.join("round")).expect("a link");
+        cases.push(case);
+    }
+    cases.iter_mut().for_each(|case| *case = fs::canonicalize(&case).expect("a folder"));
+    cases
+}
 
 #[test]
 fn every_case() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/quirks");
     let mut cases: Vec<_> =
         fs::read_dir(&root).expect("the cases").map(|entry| entry.expect("an entry").path()).collect();
+    let folder = tempfile::tempdir().expect("a folder");
+    cases.extend(made(folder.path()));
     cases.sort();
-    assert!(cases.len() >= 89, "cases are missing: {}", cases.len());
+    assert_eq!(cases.len(), if cfg!(unix) { 93 } else { 92 }, "cases are missing");
     let failures: Vec<String> = cases.iter().flat_map(|case| check(case)).collect();
     assert!(failures.is_empty(), "\n{}", failures.join("\n"));
 }
@@ -98,6 +139,10 @@ fn check(folder: &Path) -> Vec<String> {
                 let reason = skipped.iter().find(|reason| Path::new(&reason.file) == folder.join(file));
                 same(file, json!(reason.map(|reason| reason.code.as_str())), code);
             }
+            for code in expected["warnings"].as_array().into_iter().flatten() {
+                let told = skipped.iter().any(|reason| json!(reason.code.as_str()) == *code);
+                same(code.as_str().expect("a code"), json!(told), &json!(true));
+            }
             if let Some(winner) = expected["winner"].as_str() {
                 let [hidden] = registry.shadowed() else { panic!("{case}: one is hidden") };
                 same("winner", json!(hidden.by.as_ref().expect("a path")), &json!(folder.join(winner)));
@@ -124,6 +169,8 @@ fn fields(found: &Definition, expected: &Value, same: &mut impl FnMut(&str, Valu
                 continue;
             }
             "body" if expected.get("body_contains").is_some() => continue,
+            "body_len" => json!(found.system_prompt.chars().count()),
+            "parameters" => found.extra["parameters"].clone(),
             "body" => json!(found.system_prompt),
             "body_contains" => {
                 same(key, json!(found.system_prompt.contains(wanted.as_str().expect("text"))), &json!(true));

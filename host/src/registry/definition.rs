@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::diagnostic::Diagnostic;
+use super::dialect::Dialect;
 use super::id::AssistantId;
 
 /// Where a definition comes from.
@@ -65,21 +66,36 @@ pub struct Definition {
     /// Who may spawn it; null is no restriction.
     #[serde(default)]
     pub allowed_callers: Option<Vec<String>>,
+    /// Whom it may spawn; null is no restriction.
+    #[serde(default)]
+    pub may_spawn: Option<Vec<String>>,
+    /// It must change nothing: it has only tools that look.
+    #[serde(default)]
+    pub readonly: bool,
     /// Most model calls of a run.
     #[serde(default)]
     pub max_turns: Option<u32>,
     /// The longest that a run may take.
     #[serde(default)]
     pub timeout_ms: Option<u64>,
+    /// Whether it goes on with its last conversation; null where the author does not say.
+    #[serde(default)]
+    pub session: Option<bool>,
+    /// The JSON schema that its result must fit, as written.
+    #[serde(default)]
+    pub output_schema: Option<Value>,
     /// Tool servers of its own, as written. Variables in it are not expanded.
     #[serde(default)]
     pub mcp_servers: Option<Value>,
-    /// Keys that the host does not know, as written.
+    /// Keys that the host does not use, as written.
     #[serde(default)]
     pub extra: Map<String, Value>,
     /// Tasks that the author gave as examples: what a user says.
     #[serde(default)]
     pub examples: Vec<String>,
+    /// The system for which it is written.
+    #[serde(default)]
+    pub dialect: Dialect,
     /// Where it comes from.
     pub source: Source,
     /// Its file.

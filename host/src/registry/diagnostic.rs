@@ -54,10 +54,26 @@ codes! {
     YamlRepaired "yaml_repaired" Warning;
     /// The frontmatter nests too deep or unfolds into too much; it was read key by key.
     YamlTooComplex "yaml_too_complex" Warning;
+    /// The file is no valid TOML; what could be read of it was.
+    TomlRepaired "toml_repaired" Warning;
+    /// A TOML, YAML or JSON file nests too deep or has too many values.
+    DataTooComplex "data_too_complex" Error;
+    /// A YAML or JSON file cannot be read as keys and values.
+    DataBroken "data_broken" Error;
     /// A key stands there twice; the last one counts.
     DuplicateKey "duplicate_key" Warning;
     /// A value is of a kind that its field cannot be; it was ignored.
     FieldIgnored "field_ignored" Warning;
+    /// What a field says of access cannot be read, so it gives nothing: no tool, or no caller.
+    AccessClosed "access_closed" Warning;
+    /// A rule for a tool cannot be kept as it is meant (ask each time, some arguments only), so the tool is not given.
+    AccessNarrowed "access_narrowed" Warning;
+    /// A key is one that says what the assistant may do but for one letter; it was taken for that.
+    KeyMisspelt "key_misspelt" Warning;
+    /// Keys that other systems use and this host does not; they are kept.
+    KeyUnused "key_unused" Info;
+    /// Keys that no system knows whose files are read; they are kept.
+    KeyUnknown "key_unknown" Info;
     /// A list is longer than its bound; the rest was dropped.
     ListCut "list_cut" Warning;
     /// The file begins with a byte-order mark.
@@ -100,6 +116,20 @@ codes! {
     BodyLong "body_long" Info;
     /// More than one model is wished for; the first that is known is used.
     ModelList "model_list" Info;
+    /// A recipe of goose; its parameters are not filled in.
+    KindGooseRecipe "kind_goose_recipe" Info;
+    /// An extension that is built into goose, which this host has not.
+    ExtensionBuiltin "extension_builtin" Info;
+    /// An agent that runs elsewhere (`kind: remote`); it cannot be run here.
+    RemoteAgent "remote_agent" Info;
+    /// A file with several agents; it takes one file each.
+    SeveralAgents "several_agents" Warning;
+    /// A file of keys and values that defines no assistant, such as a package's or a workflow's.
+    NotAnAgent "not_an_agent" Info;
+    /// The file switches its assistant off (`disable: true`).
+    Disabled "disabled" Info;
+    /// A file whose name begins with `_`, which Gemini CLI leaves out.
+    UnderscoreFile "underscore_file" Info;
     /// The file is empty.
     EmptyFile "empty_file" Error;
     /// The file is larger than the bound.

@@ -5,80 +5,136 @@ use super::yaml::{Kind, Node};
 /// Most entries of a list that a definition may have.
 pub(super) const LIST_MAX: usize = 256;
 
-/// A list of names: a list, a comma string, one name, or a map of truth values (those that are true).
+/// What a list of names says.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Names {
+    /// The names.
+    pub(super) taken: Vec<String>,
+    /// Names that a map refuses.
+    pub(super) refused: Vec<String>,
+    /// Something in it is no name.
+    pub(super) unreadable: bool,
+}
+
+/// What stands behind a name in a map.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rule {
+    /// It may.
+    Allow,
+    /// It must not.
+    Deny,
+    /// Someone is to be asked each time.
+    Ask,
+    /// It may for some arguments only.
+    Some,
+    /// No rule that is known.
+    Unreadable,
+}
+
+/// A list of names: a list, a comma string, one name, or a map of rules (those that are allowed).
 ///
 /// Commas within parentheses separate nothing: `Bash(git log:*, git show:*)` is one. A string without commas and
-/// parentheses is split at blanks. None where the value is of another kind.
-pub(super) fn names(node: &Node) -> Option<Vec<String>> {
-    let mut names = Vec::new();
+/// parentheses is split at blanks. What is no name is left out and told in [`Names::unreadable`].
+pub(super) fn names(node: &Node) -> Names {
+    let mut names = Names::default();
     match &node.kind {
+        Kind::Scalar { .. } if node.is_null() => {}
         Kind::Scalar { text, .. } => {
-            let text = text.trim();
-            let text = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
-            names = split(text);
-            if let [one] = names.as_slice()
+            names.taken = split(text.trim().trim_start_matches('[').trim_end_matches(']'));
+            if let [one] = names.taken.as_slice()
                 && !one.contains('(')
             {
-                names = one.split_whitespace().map(str::to_owned).collect();
+                names.taken = one.split_whitespace().map(str::to_owned).collect();
             }
         }
         Kind::Seq(nodes) => {
-            for node in nodes {
-                names.extend(split(node.scalar()?));
+            for node in nodes.iter().filter(|node| !node.is_null()) {
+                match node.scalar() {
+                    Some(text) => names.taken.extend(split(text)),
+                    None => names.unreadable = true,
+                }
             }
         }
         Kind::Map(entries) => {
-            for (name, node) in entries {
-                if granted(node)? {
-                    names.push(name.clone());
+            for entry in entries {
+                match rule(&entry.value) {
+                    Rule::Allow => names.taken.push(entry.key.clone()),
+                    found => {
+                        names.unreadable |= matches!(found, Rule::Unreadable | Rule::Some);
+                        names.refused.push(entry.key.clone());
+                    }
                 }
             }
         }
     }
-    Some(names)
+    let before = names.taken.len();
+    names.taken.retain(|name| is_name(name));
+    names.unreadable |= names.taken.len() < before;
+    names
 }
 
-/// The names of a map of truth values that are false.
-pub(super) fn refused(node: &Node) -> Vec<String> {
-    match &node.kind {
-        Kind::Map(entries) => {
-            entries.iter().filter(|(_, node)| granted(node) == Some(false)).map(|(name, _)| name.clone()).collect()
-        }
-        Kind::Scalar { .. } | Kind::Seq(_) => Vec::new(),
+/// The rule that `node` is: a truth value, a word, or a map of rules for patterns.
+pub(super) fn rule(node: &Node) -> Rule {
+    if let Kind::Map(entries) = &node.kind {
+        let mut rules = entries.iter().map(|entry| match (&entry.value.kind, rule_word(&entry.value)) {
+            (Kind::Scalar { .. }, rule) => rule,
+            (Kind::Seq(_) | Kind::Map(_), _) => Rule::Unreadable,
+        });
+        let Some(first) = rules.next() else { return Rule::Unreadable };
+        return match rules.all(|rule| rule == first) {
+            true => first,
+            false => Rule::Some,
+        };
+    }
+    rule_word(node)
+}
+
+fn rule_word(node: &Node) -> Rule {
+    match (node.truth(), node.scalar().map(str::to_ascii_lowercase).as_deref()) {
+        (Some(true), _) | (None, Some("allow")) => Rule::Allow,
+        (Some(false), _) | (None, Some("deny")) => Rule::Deny,
+        (None, Some("ask")) => Rule::Ask,
+        (None, _) => Rule::Unreadable,
     }
 }
 
-fn granted(node: &Node) -> Option<bool> {
-    node.truth().or_else(|| match node.scalar()? {
-        "allow" | "ask" => Some(true),
-        "deny" => Some(false),
-        _ => None,
-    })
+/// Whether `text` may name a tool, an assistant or a group of them: no sign that is left over from a broken list.
+fn is_name(text: &str) -> bool {
+    let bare = text.split('(').next().unwrap_or(text);
+    !bare.trim().is_empty() && !bare.ends_with(':') && !bare.contains(['[', ']', '{', '}', '"', '\'', '`'])
 }
 
-/// `text` at its commas outside parentheses, without quotes.
+/// `text` at its commas and line ends outside parentheses, without quotes and dashes of a list.
 fn split(text: &str) -> Vec<String> {
     let mut depth = 0_u32;
     let parts = text.split(|c| {
         match c {
             '(' => depth += 1,
             ')' => depth = depth.saturating_sub(1),
+            '\n' => depth = 0,
             _ => {}
         }
-        c == ',' && depth == 0
+        c == '\n' || (c == ',' && depth == 0)
     });
-    parts
-        .map(|part| part.trim().trim_matches(['"', '\'', '`']).trim())
-        .filter(|part| !part.is_empty())
-        .map(str::to_owned)
-        .collect()
+    let bare = |part: &str| {
+        let part = part.trim();
+        part.strip_prefix("- ").unwrap_or(part).trim().trim_matches(['"', '\'', '`']).trim().to_owned()
+    };
+    parts.map(bare).filter(|part| !part.is_empty()).collect()
 }
 
-/// Tags: as [`names`], but a tag may have blanks.
+/// Tags: as [`names`], but a tag may have blanks. None where something in it is no tag.
 pub(super) fn tags(node: &Node) -> Option<Vec<String>> {
-    let text = node.scalar().map(split);
-    text.or_else(|| names(node))
-        .map(|tags| tags.into_iter().map(|tag| tag.trim_start_matches('#').to_owned()).collect())
+    let tags = match node.scalar() {
+        Some(text) => split(text.trim().trim_start_matches('[').trim_end_matches(']')),
+        None => Some(names(node)).filter(|names| !names.unreadable)?.taken,
+    };
+    Some(
+        tags.into_iter()
+            .map(|tag| tag.trim_start_matches('#').trim().to_owned())
+            .filter(|tag| !tag.is_empty())
+            .collect(),
+    )
 }
 
 /// Models in order of preference: a list, one, or several with `|` between them; `inherit` is no wish.
@@ -112,18 +168,20 @@ pub(super) fn number(node: &Node) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::yaml::parse;
+    use super::super::yaml::entries;
     use super::*;
 
     fn node(value: &str) -> Node {
-        parse(&format!("key: {value}")).expect("valid YAML").remove(0).1
+        entries(&format!("key: {value}")).expect("valid YAML").remove(0).value
     }
 
     #[test]
     fn lists_of_names() {
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         let check = |value: &str, expected: Option<&[&str]>| {
-            let expected = expected.map(|names| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
-            assert_eq!(names(&node(value)), expected, "{value:?}");
+            let found = names(&node(value));
+            let unreadable = expected.is_none();
+            assert_eq!((found.taken, found.unreadable), (owned(expected.unwrap_or_default()), unreadable), "{value:?}");
         };
         check("Read, Grep", Some(&["Read", "Grep"]));
         check("[Read, Grep]", Some(&["Read", "Grep"]));
@@ -142,7 +200,34 @@ mod tests {
         check("\n  read: {a: b}", None);
         check("[[Read]]", None);
         check("[404, on]", Some(&["404", "on"]));
-        assert_eq!(refused(&node("{read: true, write: false, edit: deny}")), ["write", "edit"]);
+        check("[Read, ~]", Some(&["Read"]));
+        check("'[Bash, Write'", Some(&["Bash", "Write"]));
+        check("\"- Bash\\n- Write\"", Some(&["Bash", "Write"]));
+        check("'{Bash'", None);
+        check("{}", Some(&[]));
+        let split = |value: &str| {
+            let found = names(&node(value));
+            (found.taken.join(" "), found.refused.join(" "), found.unreadable)
+        };
+        let told = |taken: &str, refused: &str, unreadable| (taken.to_owned(), refused.to_owned(), unreadable);
+        assert_eq!(split("{read: true, write: false, edit: deny}"), told("read", "write edit", false));
+        assert_eq!(split("{read: maybe, bash: ask, x: on}"), told("x", "read bash", true));
+        // What cannot be read is left out, and the rest stays.
+        assert_eq!(split("[Read, {a: b}]"), told("Read", "", true));
+    }
+
+    #[test]
+    fn rules() {
+        let check = |value: &str, expected: Rule| assert_eq!(rule(&node(value)), expected, "{value}");
+        check("Allow", Rule::Allow);
+        check("off", Rule::Deny);
+        check("ask", Rule::Ask);
+        check("{'*': deny, 'git *': deny}", Rule::Deny);
+        check("{'*': deny, 'git *': allow}", Rule::Some);
+        check("{'*': {x: allow}}", Rule::Unreadable);
+        check("[allow]", Rule::Unreadable);
+        check("{}", Rule::Unreadable);
+        check("~", Rule::Unreadable);
     }
 
     #[test]

@@ -110,7 +110,7 @@ impl Files {
         }
         let read = walk::read(path).and_then(|bytes| match known.map(|known| &known.read) {
             Some(Ok(same)) if same.content_hash == sha256_hex(&bytes) => Ok(same.clone()),
-            _ => reader::read_markdown(&bytes, path, source).map(Arc::new),
+            _ => reader::read(&bytes, path, source).map(Arc::new),
         });
         Known { source, stamp: stamp.filter(|stamp| stamp.is_settled(now)), read }
     }

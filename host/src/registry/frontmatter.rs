@@ -40,7 +40,8 @@ pub(super) fn split(bytes: &[u8], file: &str, warnings: &mut Vec<Diagnostic>) ->
         }
     } else if !opens(lines.first()) {
         let message = "no frontmatter: the file does not begin with a `---` line, so it was taken for a document";
-        return Err(Diagnostic::new(Code::NoFrontmatter, file, message));
+        return Err(Diagnostic::new(Code::NoFrontmatter, file, message)
+            .hint("if it is an assistant, begin it with `---`, a name, a description and `---`"));
     } else if indent > 0 {
         let prefix = &lines[0][..indent];
         lines = lines.iter().map(|line| line.strip_prefix(prefix).unwrap_or(line.trim_start())).collect();
@@ -74,7 +75,10 @@ fn closes(line: &str) -> bool {
 }
 
 /// The text of a file, without byte-order mark, its line ends `\n`.
-fn decode(bytes: &[u8], file: &str, warnings: &mut Vec<Diagnostic>) -> Result<String, Diagnostic> {
+///
+/// # Errors
+/// It is no text.
+pub(super) fn decode(bytes: &[u8], file: &str, warnings: &mut Vec<Diagnostic>) -> Result<String, Diagnostic> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let at = error.valid_up_to();
         Diagnostic::new(Code::NotUtf8, file, format!("the file is not UTF-8: byte {at} begins no character"))

@@ -1,131 +1,144 @@
-//! The keys that are known, in any spelling, and the reading of frontmatter key by key.
+//! Frontmatter as keys and values: valid YAML as it is, else key by key.
+
+use std::collections::hash_map::Entry as Slot;
+use std::collections::{HashMap, HashSet};
 
 use super::diagnostic::{Code, Diagnostic};
-use super::yaml::{self, Broken, Node};
+use super::known::{self, fold};
+use super::yaml::{self, Broken, Entry, Kind, Node};
 
-/// Every top-level key of the formats that are read, folded. Only such a line begins a new key in frontmatter that is
-/// no valid YAML, so that `Context:` or `user:` within a description do not.
-const KNOWN: &[&str] = &[
-    "agents",
-    "allowedcallers",
-    "allowedtools",
-    "applyto",
-    "argumenthint",
-    "author",
-    "background",
-    "builtinservices",
-    "category",
-    "color",
-    "created",
-    "description",
-    "developerinstructions",
-    "disable",
-    "disabled",
-    "disablemodelinvocation",
-    "disallowedtools",
-    "displayname",
-    "effort",
-    "emoji",
-    "extensions",
-    "handoffs",
-    "hidden",
-    "hooks",
-    "icon",
-    "id",
-    "infer",
-    "initialprompt",
-    "instructions",
-    "isbackground",
-    "isolation",
-    "keywords",
-    "kind",
-    "license",
-    "maxsteps",
-    "maxturns",
-    "mcp",
-    "mcpservers",
-    "memory",
-    "metadata",
-    "mode",
-    "model",
-    "modelprovider",
-    "models",
-    "modelreasoningeffort",
-    "name",
-    "nicknamecandidates",
-    "options",
-    "owner",
-    "parameters",
-    "permission",
-    "permissionmode",
-    "permissions",
-    "profile",
-    "prompt",
-    "readonly",
-    "reasoningeffort",
-    "response",
-    "retry",
-    "sandboxmode",
-    "session",
-    "settings",
-    "skills",
-    "steps",
-    "subrecipes",
-    "tags",
-    "target",
-    "temperature",
-    "timeout",
-    "timeoutmins",
-    "timeoutms",
-    "title",
-    "tool",
-    "tools",
-    "topp",
-    "triggers",
-    "updated",
-    "userinvocable",
-    "userinvokable",
-    "variant",
-    "version",
-    "vibe",
-];
-
-/// A key without case, `-`, `_` and blanks: `mcp-servers`, `mcp_servers` and `mcpServers` are one.
-pub(crate) fn fold(key: &str) -> String {
-    key.chars().filter(|c| !matches!(c, '-' | '_' | ' ')).flat_map(char::to_lowercase).collect()
+/// What frontmatter is.
+#[derive(Debug, PartialEq)]
+pub(super) enum Content {
+    /// Keys and values, each key once.
+    Entries {
+        /// The keys and values.
+        entries: Vec<Entry>,
+        /// Known keys that stand there, and whose values are lost, with their lines.
+        lost: Vec<(String, u32)>,
+    },
+    /// A list of so many maps.
+    List(usize),
 }
 
-/// The entries of frontmatter that begins on line `first` of `file`.
+/// What the frontmatter `text`, which begins on line `first` of `file`, says.
 ///
-/// Valid YAML is taken as it is; else each known key is read alone, and what is no YAML even then is taken as text.
-/// Repairs and double keys are told in `warnings`; of a double key the last value stays.
-pub(super) fn read(text: &str, first: u32, file: &str, warnings: &mut Vec<Diagnostic>) -> Vec<(String, Node)> {
-    let entries = match yaml::parse(text) {
-        Ok(mut entries) => {
-            entries.iter_mut().for_each(|(_, node)| node.line += first - 1);
-            entries
+/// Valid YAML is taken as it is; else each known key is read alone, and what is no YAML even then is taken as text. Only
+/// a line with a known key begins a new one there, so that `Context:` or `user:` within a description do not. Repairs and
+/// double keys are told in `warnings`; of a double key the last value stays.
+pub(super) fn read(text: &str, first: u32, file: &str, warnings: &mut Vec<Diagnostic>) -> Content {
+    let (entries, repaired) = match yaml::parse(text) {
+        Ok(Node { kind: Kind::Map(mut entries), .. }) => {
+            entries.iter_mut().for_each(|entry| shift(entry, first - 1));
+            (merged(entries), false)
+        }
+        Ok(Node { kind: Kind::Seq(nodes), .. })
+            if !nodes.is_empty() && nodes.iter().all(|node| matches!(node.kind, Kind::Map(_))) =>
+        {
+            return Content::List(nodes.len());
+        }
+        Ok(node) => {
+            let message = "it is no list of keys and values".to_owned();
+            let broken = Broken { too_complex: false, line: node.line, column: 1, message };
+            warnings.push(told(&broken, first, file));
+            (scan(text, first), true)
         }
         Err(broken) => {
-            let entries = scan(text, first);
-            warnings.push(repaired(&broken, first, file));
-            entries
+            warnings.push(told(&broken, first, file));
+            (scan(text, first), true)
         }
     };
-    let mut kept: Vec<(String, Node)> = Vec::with_capacity(entries.len());
-    for (key, node) in entries {
-        match kept.iter_mut().find(|(other, _)| fold(other) == fold(&key)) {
-            Some(entry) => {
-                let message = format!("the key `{key}` stands there twice; the last one counts");
-                warnings.push(Diagnostic::new(Code::DuplicateKey, file, message).at(node.line, None));
-                *entry = (key, node);
+    let entries = each_once(entries, file, warnings);
+    let lost = lost(text, first, &entries, repaired);
+    Content::Entries { entries, lost }
+}
+
+/// `entries` with each key once; of a double one the last value stays.
+pub(super) fn each_once(entries: Vec<Entry>, file: &str, warnings: &mut Vec<Diagnostic>) -> Vec<Entry> {
+    let mut kept: Vec<Entry> = Vec::with_capacity(entries.len());
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for entry in entries {
+        match places.entry(fold(&entry.key)) {
+            Slot::Occupied(place) => {
+                let message = format!("the key `{}` stands there twice; the last one counts", cut(&entry.key));
+                let found = Diagnostic::new(Code::DuplicateKey, file, message);
+                warnings.push(found.at(entry.line, column(entry.column)).hint("remove one of them"));
+                kept[*place.get()] = entry;
             }
-            None => kept.push((key, node)),
+            Slot::Vacant(place) => {
+                place.insert(kept.len());
+                kept.push(entry);
+            }
         }
     }
     kept
 }
 
-fn repaired(broken: &Broken, first: u32, file: &str) -> Diagnostic {
+/// Access keys that begin a line of `text`, `indented` or not, and that are not among `entries`.
+///
+/// A quoted text that is closed too late hides keys even in valid YAML.
+pub(super) fn lost(text: &str, first: u32, entries: &[Entry], indented: bool) -> Vec<(String, u32)> {
+    let there: Vec<String> = entries.iter().map(|entry| fold(&entry.key)).collect();
+    let keys = text.split('\n').zip(first..).filter_map(|(line, number)| {
+        let (key, _) = line.split_once([':', '='])?;
+        if !indented && key.starts_with([' ', '\t']) {
+            return None;
+        }
+        let folded = fold(key.trim().trim_matches(['"', '\'']));
+        let access = known::look(&folded).is_some_and(|(field, _)| field.is_access());
+        (access && !there.contains(&folded)).then(|| (key.trim().to_owned(), number))
+    });
+    keys.collect()
+}
+
+/// A column, where it is known.
+pub(super) fn column(column: u32) -> Option<u32> {
+    (column > 0).then_some(column)
+}
+
+/// A key, cut for a message.
+pub(super) fn cut(key: &str) -> String {
+    crate::text::cut(key, 60)
+}
+
+/// Moves an entry, and all below it, down by `lines`.
+fn shift(entry: &mut Entry, lines: u32) {
+    entry.line += lines;
+    shift_node(&mut entry.value, lines);
+}
+
+/// The bound on the depth of YAML bounds the recursion.
+fn shift_node(node: &mut Node, lines: u32) {
+    node.line += lines;
+    match &mut node.kind {
+        Kind::Scalar { .. } => {}
+        Kind::Seq(nodes) => nodes.iter_mut().for_each(|node| shift_node(node, lines)),
+        Kind::Map(entries) => entries.iter_mut().for_each(|entry| shift(entry, lines)),
+    }
+}
+
+/// Puts what a merge key `<<` brings behind the file's own keys.
+fn merged(entries: Vec<Entry>) -> Vec<Entry> {
+    let (merges, mut own): (Vec<_>, Vec<_>) = entries.into_iter().partition(|entry| entry.key == "<<");
+    let mut there: HashSet<String> = own.iter().map(|entry| fold(&entry.key)).collect();
+    for merge in merges {
+        let maps = match merge.value.kind {
+            Kind::Seq(nodes) => nodes,
+            Kind::Map(_) | Kind::Scalar { .. } => vec![merge.value],
+        };
+        for entry in maps.into_iter().flat_map(|node| match node.kind {
+            Kind::Map(entries) => entries,
+            Kind::Scalar { .. } | Kind::Seq(_) => Vec::new(),
+        }) {
+            if there.insert(fold(&entry.key)) {
+                own.push(entry);
+            }
+        }
+    }
+    own
+}
+
+fn told(broken: &Broken, first: u32, file: &str) -> Diagnostic {
     let (code, what) = match broken.too_complex {
         true => (Code::YamlTooComplex, "is too complex"),
         false => (Code::YamlRepaired, "is no valid YAML"),
@@ -137,7 +150,7 @@ fn repaired(broken: &Broken, first: u32, file: &str) -> Diagnostic {
 }
 
 /// Splits at known keys, and reads each alone.
-fn scan(text: &str, first: u32) -> Vec<(String, Node)> {
+fn scan(text: &str, first: u32) -> Vec<Entry> {
     let mut blocks: Vec<(&str, u32, usize, usize)> = Vec::new();
     let mut at = 0;
     for (line, number) in text.split('\n').zip(first..) {
@@ -148,7 +161,13 @@ fn scan(text: &str, first: u32) -> Vec<(String, Node)> {
         }
         at = end + 1;
     }
-    blocks.into_iter().map(|(key, line, from, to)| (key.to_owned(), alone(line, &text[from..to]))).collect()
+    let entry = |(key, line, from, to): (&str, u32, usize, usize)| Entry {
+        key: key.to_owned(),
+        line,
+        column: 1,
+        value: alone(line, &text[from..to]),
+    };
+    blocks.into_iter().map(entry).collect()
 }
 
 /// The key that `line` begins, if it is a known one.
@@ -157,16 +176,17 @@ fn known_key(line: &str) -> Option<&str> {
     let key = key.trim_end();
     let blank = rest.is_empty() || rest.starts_with([' ', '\t']);
     let word = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
-    (blank && word && KNOWN.contains(&fold(key).as_str())).then_some(key)
+    (blank && word && known::look(&fold(key)).is_some()).then_some(key)
 }
 
 /// The value of one key: YAML if its block is that, else the text behind the colon.
 fn alone(line: u32, block: &str) -> Node {
-    if let Ok(mut entries) = yaml::parse(block)
+    if let Ok(mut entries) = yaml::entries(block)
         && entries.len() == 1
-        && let Some((_, node)) = entries.pop()
+        && let Some(mut entry) = entries.pop()
     {
-        return Node { line, ..node };
+        shift(&mut entry, line - 1);
+        return entry.value;
     }
     let value = block.split_once(':').map_or("", |(_, value)| value);
     let value = value.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
@@ -181,9 +201,10 @@ mod tests {
     fn reads_key_by_key() {
         let check = |text: &str, expected: &str| {
             let mut warnings = Vec::new();
-            let entries = read(text, 2, "f.md", &mut warnings);
-            let entries: Vec<_> =
-                entries.iter().map(|(key, node)| format!("{key}@{}={}", node.line, node.json())).collect();
+            let Content::Entries { entries, lost } = read(text, 2, "f.md", &mut warnings) else { panic!("a list") };
+            let mut entries: Vec<_> =
+                entries.iter().map(|entry| format!("{}@{}={}", entry.key, entry.line, entry.value.json())).collect();
+            entries.extend(lost.iter().map(|(key, line)| format!("-{key}@{line}")));
             let warnings: Vec<_> = warnings.iter().map(|w| format!("{}@{:?}:{:?}", w.code, w.line, w.column)).collect();
             assert_eq!(format!("{} {}", entries.join(" "), warnings.join(" ")).trim_end(), expected, "{text:?}");
         };
@@ -200,7 +221,12 @@ mod tests {
             "description: \"Open\ntools: Read",
             r#"description@2="\"Open" tools@3="Read" yaml_repaired@Some(2):Some(14)"#,
         );
-        check("max-turns: 1\nmaxTurns: 2", r#"maxTurns@3=2 duplicate_key@Some(3):None"#);
+        check("max-turns: 1\nmaxTurns: 2", r#"maxTurns@3=2 duplicate_key@Some(3):Some(1)"#);
+        check("a: &a {tools: [x]}\n<<: *a\nname: n", r#"a@2={"tools":["x"]} name@4="n" tools@2=["x"]"#);
+        check(
+            "description: a: b\n  tools: x\n",
+            r#"description@2="a: b\n  tools: x" -tools@3 yaml_repaired@Some(2):Some(15)"#,
+        );
         check("just prose\nmore: prose: here", " yaml_repaired@Some(3):Some(5)");
         check("name: on\nmcp:\n\t- orders", r#"name@2="on" mcp@3="- orders" yaml_repaired@Some(4):Some(2)"#);
     }

@@ -34,7 +34,7 @@ pub(crate) fn nearest_name<'a>(text: &str, names: &[&'a str]) -> Option<&'a str>
 }
 
 /// How many characters must be put in, left out, replaced or swapped with their neighbour to make `b` of `a`.
-fn edits(a: &[char], b: &[char]) -> usize {
+pub(super) fn edits(a: &[char], b: &[char]) -> usize {
     let mut before = Vec::new();
     let mut last: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.iter().enumerate() {

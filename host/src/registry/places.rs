@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::definition::Source;
+use super::dialect;
 
 /// Folders that are never entered.
 const FOLDERS_SKIPPED: &[&str] = &[".git", "node_modules"];
@@ -22,7 +23,7 @@ const FOLDERS: &[&str] = &[
     ".opencode/mode",
 ];
 /// The same, below a project only.
-const FOLDERS_OF_PROJECTS: &[&str] = &[".github/chatmodes"];
+const FOLDERS_OF_PROJECTS: &[&str] = &[".github/chatmodes", ".goose/recipes"];
 /// The same, below a home only.
 const FOLDERS_OF_HOMES: &[&str] = &[
     ".config/opencode/agents",
@@ -30,13 +31,14 @@ const FOLDERS_OF_HOMES: &[&str] = &[
     ".config/opencode/modes",
     ".config/opencode/mode",
     ".config/goose/agents",
+    ".config/goose/recipes",
     ".pi/agent/agents",
 ];
 
 /// Which files of a folder are definitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Layout {
-    /// Every `.md` file at any depth.
+    /// Every Markdown, TOML, YAML and JSON file at any depth.
     Files,
     /// `NAME/agent.md` only; `main` is the session's own.
     Folders,
@@ -56,7 +58,7 @@ impl Layout {
     pub(crate) fn takes(self, name: &str, depth: usize) -> bool {
         let name = name.to_lowercase();
         match self {
-            Self::Files => !name.starts_with('.') && name.ends_with(".md"),
+            Self::Files => !name.starts_with('.') && dialect::is_candidate(&name),
             Self::Folders => depth == 1 && name == "agent.md",
         }
     }

@@ -117,13 +117,13 @@ impl Walk<'_> {
         let name = name(&path);
         match self.layout {
             layout if layout.takes(&name, depth) => match layout {
-                Layout::Folders if super::reader::stem(&path) == "main" => {
+                Layout::Folders if super::dialect::stem(&path) == "main" => {
                     self.skip(Code::ReservedName, &path, "`main` is the session's own name");
                 }
                 Layout::Files | Layout::Folders => self.files.push(path),
             },
             Layout::Files if !name.starts_with('.') => {
-                self.skip(Code::UnknownFormat, &path, "only Markdown files are read");
+                self.skip(Code::UnknownFormat, &path, "only Markdown, TOML, YAML and JSON files are read");
             }
             Layout::Files | Layout::Folders => {}
         }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use serde_saphyr::granit_parser::{ErrorKind, Event, Options, Parser, ScalarStyle, Span, Tag};
 
 /// Most nodes of a document, aliases unfolded; a long text counts as one node for each [`NODE_BYTES`].
-const NODES_MAX: usize = 10_000;
+pub(super) const NODES_MAX: usize = 10_000;
 /// Bytes of text that count as one node.
 const NODE_BYTES: usize = 256;
 /// Deepest nesting of a document.
@@ -19,8 +19,23 @@ const DEPTH_MAX: usize = 64;
 pub(super) struct Node {
     /// The line of the text on which it begins, from 1.
     pub(super) line: u32,
+    /// The column, from 1, in characters; 0 where it is not known.
+    pub(super) column: u32,
     /// What it is.
     pub(super) kind: Kind,
+}
+
+/// A key and its value.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Entry {
+    /// The key, as written.
+    pub(super) key: String,
+    /// The line of the key, from 1.
+    pub(super) line: u32,
+    /// The column of the key, from 1, in characters; 0 where it is not known.
+    pub(super) column: u32,
+    /// Its value.
+    pub(super) value: Node,
 }
 
 /// What a value is.
@@ -31,7 +46,7 @@ pub(super) enum Kind {
     /// A list.
     Seq(Vec<Node>),
     /// Keys and values as written; a key may stand there twice.
-    Map(Vec<(String, Node)>),
+    Map(Vec<Entry>),
 }
 
 /// Why a text is no YAML that we read.
@@ -50,7 +65,7 @@ pub(super) struct Broken {
 impl Node {
     /// A text that is no YAML.
     pub(super) fn text(text: &str, line: u32) -> Self {
-        Self { line, kind: Kind::Scalar { text: text.to_owned(), plain: false } }
+        Self { line, column: 0, kind: Kind::Scalar { text: text.to_owned(), plain: false } }
     }
 
     /// Whether nothing stands there.
@@ -97,9 +112,9 @@ impl Node {
                 text => Value::String(text.to_owned()),
             },
             Kind::Seq(nodes) => nodes.iter().map(Self::json).collect(),
-            Kind::Map(entries) => {
-                Value::Object(entries.iter().map(|(key, node)| (key.clone(), node.json())).collect::<Map<_, _>>())
-            }
+            Kind::Map(entries) => Value::Object(
+                entries.iter().map(|entry| (entry.key.clone(), entry.value.json())).collect::<Map<_, _>>(),
+            ),
         }
     }
 }
@@ -107,10 +122,11 @@ impl Node {
 /// A list or a map that is not yet whole.
 struct Open {
     line: u32,
+    column: u32,
     anchor: usize,
     kind: Kind,
-    /// The key whose value comes next.
-    key: Option<String>,
+    /// The key whose value comes next, its line and its column.
+    key: Option<(String, u32, u32)>,
     /// Nodes counted before it began.
     before: usize,
 }
@@ -124,12 +140,12 @@ struct Builder {
     root: Option<Node>,
 }
 
-/// The entries of the map that `text` is, in order.
+/// What `text` is as YAML; an empty text is an empty map. JSON is YAML too, but for some escapes in its strings.
 ///
 /// # Errors
-/// [`Broken`] where `text` is no YAML, no map, or past the bounds; also where an anchor or a tag eats the first word
-/// of a value at the top, which no author meant.
-pub(super) fn parse(text: &str) -> Result<Vec<(String, Node)>, Broken> {
+/// [`Broken`] where `text` is no YAML or past the bounds; also where an anchor or a tag eats the first word of a value at
+/// the top, which no author meant.
+pub(super) fn parse(text: &str) -> Result<Node, Broken> {
     let mut options = Options::default();
     options.set_emit_comments(false);
     options.flow_nesting_limit = DEPTH_MAX;
@@ -145,10 +161,17 @@ pub(super) fn parse(text: &str) -> Result<Vec<(String, Node)>, Broken> {
         })?;
         builder.take(event, &span)?;
     }
-    match builder.root {
-        Some(Node { kind: Kind::Map(entries), .. }) => Ok(entries),
-        Some(node) => Err(broken(false, node.line, 1, "it is no list of keys and values")),
-        None => Ok(Vec::new()),
+    Ok(builder.root.unwrap_or(Node { line: 1, column: 1, kind: Kind::Map(Vec::new()) }))
+}
+
+/// The entries of the map that `text` is, in order.
+///
+/// # Errors
+/// Those of [`parse`], and [`Broken`] where it is no map.
+pub(super) fn entries(text: &str) -> Result<Vec<Entry>, Broken> {
+    match parse(text)? {
+        Node { kind: Kind::Map(entries), .. } => Ok(entries),
+        node => Err(broken(false, node.line, 1, "it is no list of keys and values")),
     }
 }
 
@@ -165,15 +188,15 @@ impl Builder {
                 let plain = style == ScalarStyle::Plain && tag.is_none();
                 let size = 1 + text.len() / NODE_BYTES;
                 self.count(size, line, column)?;
-                let node = Node { line, kind: Kind::Scalar { text: text.into_owned(), plain } };
-                self.put(node, anchor, size, column)
+                let node = Node { line, column, kind: Kind::Scalar { text: text.into_owned(), plain } };
+                self.put(node, anchor, size)
             }
             Event::SequenceStart(_, anchor, _) => self.begin(Kind::Seq(Vec::new()), anchor, line, column),
             Event::MappingStart(_, anchor, _) => self.begin(Kind::Map(Vec::new()), anchor, line, column),
             Event::SequenceEnd | Event::MappingEnd => {
                 let Some(open) = self.open.pop() else { return Ok(()) };
                 let size = self.nodes - open.before;
-                self.put(Node { line: open.line, kind: open.kind }, open.anchor, size, column)
+                self.put(Node { line: open.line, column: open.column, kind: open.kind }, open.anchor, size)
             }
             Event::Alias(anchor) => {
                 let Some((_, size)) = self.anchors.get(&anchor) else {
@@ -181,8 +204,9 @@ impl Builder {
                 };
                 let size = *size;
                 self.count(size, line, column)?;
-                let Some((node, _)) = self.anchors.get(&anchor).cloned() else { return Ok(()) };
-                self.put(node, 0, size, column)
+                let Some((mut node, _)) = self.anchors.get(&anchor).cloned() else { return Ok(()) };
+                (node.line, node.column) = (line, column);
+                self.put(node, 0, size)
             }
             Event::DocumentStart(..) if self.root.is_some() => {
                 Err(broken(false, line, column, "a second document begins"))
@@ -205,12 +229,12 @@ impl Builder {
         }
         let before = self.nodes;
         self.count(1, line, column)?;
-        self.open.push(Open { line, anchor, kind, key: None, before });
+        self.open.push(Open { line, column, anchor, kind, key: None, before });
         Ok(())
     }
 
     /// Puts a whole node where it belongs.
-    fn put(&mut self, node: Node, anchor: usize, size: usize, column: u32) -> Result<(), Broken> {
+    fn put(&mut self, node: Node, anchor: usize, size: usize) -> Result<(), Broken> {
         if anchor != 0 {
             self.anchors.insert(anchor, (node.clone(), size));
         }
@@ -218,9 +242,9 @@ impl Builder {
             None => self.root = Some(node),
             Some(Open { kind: Kind::Seq(nodes), .. }) => nodes.push(node),
             Some(Open { kind: Kind::Map(entries), key, .. }) => match (key.take(), node) {
-                (Some(key), node) => entries.push((key, node)),
-                (None, Node { kind: Kind::Scalar { text, .. }, .. }) => *key = Some(text),
-                (None, node) => return Err(broken(false, node.line, column, "a key is no text")),
+                (Some((key, line, column)), value) => entries.push(Entry { key, line, column, value }),
+                (None, Node { kind: Kind::Scalar { text, .. }, line, column }) => *key = Some((text, line, column)),
+                (None, node) => return Err(broken(false, node.line, node.column, "a key is no text")),
             },
             Some(Open { kind: Kind::Scalar { .. }, .. }) => {}
         }
@@ -243,8 +267,8 @@ mod tests {
     #[test]
     fn texts_stay_texts() {
         let check = |text: &str, expected: &str| {
-            let found = match parse(text) {
-                Ok(entries) => Node { line: 1, kind: Kind::Map(entries) }.json().to_string(),
+            let found = match entries(text) {
+                Ok(entries) => Node { line: 1, column: 1, kind: Kind::Map(entries) }.json().to_string(),
                 Err(broken) => format!("{}:{} {}", broken.line, broken.column, broken.too_complex),
             };
             assert_eq!(found, expected, "{text:?}");
@@ -261,7 +285,7 @@ mod tests {
         check("text", "1:1 false");
         check("a: &co text", "1:8 false");
         check("a: !co text", "1:8 false");
-        check("[a]: b", "1:3 false");
+        check("[a]: b", "1:1 false");
         check("a: &x [*x]", "1:8 true");
         check("a: b\n---\nc: d", "2:1 false");
     }

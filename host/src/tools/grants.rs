@@ -22,6 +22,8 @@ const SPAWNING: &[&str] = &[
     "reply_assistant",
     "cancel_assistant",
 ];
+/// Tools that are a word with those around it; they change nothing else.
+const TALK: &[&str] = &["send_message", "recv_message", "ask_parent", "check_answer"];
 /// Names of other systems' tools. Compared without case; `[tool_aliases]` of the configuration comes first.
 const ALIASES: &[(&str, &[&str])] = &[
     ("read", &["read_file"]),
@@ -91,9 +93,26 @@ pub fn of_definition(definition: &Definition, aliases: &BTreeMap<String, String>
     grants.tools.extend(by_service(&definition.extra, table));
     grants.tools.sort();
     grants.tools.dedup();
-    let refused = grant(Some(&definition.disallowed_tools), aliases, table).tools;
-    grants.tools.retain(|tool| !refused.contains(tool));
+    grants.tools.retain(|tool| !definition.disallowed_tools.iter().any(|denied| denies(denied, tool, aliases, table)));
+    if definition.readonly {
+        let looks = |name: &String| table.iter().any(|tool| tool.name == **name && tool.hints.read_only);
+        grants.tools.retain(|tool| TALK.contains(&tool.as_str()) || looks(tool));
+    }
     grants
+}
+
+/// Whether `denied`, as a definition names it, is `tool` or a group of tools with it. What stands in parentheses behind it
+/// would let other calls pass, and is not looked at.
+fn denies(denied: &str, tool: &str, aliases: &BTreeMap<String, String>, table: &[Tool]) -> bool {
+    let bare = denied.split('(').next().unwrap_or(denied).trim();
+    let same = |part: &str| tool.get(..part.len()).is_some_and(|start| start.eq_ignore_ascii_case(part));
+    if let Some(prefix) = bare.strip_suffix('*') {
+        return same(prefix);
+    }
+    // The name of a server stands for all of its tools.
+    let of_server = same(bare) && tool.get(bare.len()..).is_some_and(|rest| rest.is_empty() || rest.starts_with("__"));
+    let spawns = SPAWNING.contains(&tool) && TALK.contains(&tool);
+    of_server || (!spawns && names_of(bare, aliases, table).iter().any(|name| name == tool))
 }
 
 fn names_of(name: &str, aliases: &BTreeMap<String, String>, table: &[Tool]) -> Vec<String> {
@@ -174,5 +193,29 @@ mod tests {
             &[],
         );
         check(Some(&["send_message"]), &["send_message"], &[]);
+    }
+
+    #[test]
+    fn what_is_denied_is_not_given() {
+        let check = |keys: &str, tools: &[&str]| {
+            let text = format!("---\nname: n\n{keys}\n---\nGo.\n");
+            let definition =
+                crate::registry::read(text.as_bytes(), "n.md".as_ref(), crate::registry::Source::Dir).expect("one");
+            let got = of_definition(&definition, &BTreeMap::new(), &crate::tools::table(&Limits::default()));
+            assert_eq!(got.tools, tools, "{keys}");
+        };
+        let talk = ["ask_parent", "check_answer", "recv_message", "send_message"];
+        check("tools: [Read, LS]\ndisallowedTools: Read", &["list_files"]);
+        check("tools: [Read, LS]\ndisallowedTools: READ_FILE", &["list_files"]);
+        check("tools: [Read, LS]\ndisallowedTools: [Read(src/*)]", &["list_files"]);
+        check("tools: [Read, LS]\ndisallowedTools: ['*']", &[]);
+        check("disallowedTools: [read_*, list*]", &talk);
+        check("tools: [Task, recv_message]\ndisallowedTools: Task", &["recv_message"]);
+        check("tools: [Task, Read, send_message]\nreadonly: true", &{
+            let mut looks = vec!["get_pending_questions", "poll_assistant", "read_file", "recv_message"];
+            looks.extend(["search_assistant", "send_message"]);
+            looks
+        });
+        check("tools: {weird: [x]}", &[]);
     }
 }

@@ -198,13 +198,13 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
         None => choose(&call, &params).await?,
     };
     let host = call.host.clone();
-    let parent = match call.caller {
-        Caller::Process(id) => Some(host.store().read(move |db| process_table::get(db, id)).await?),
-        Caller::Session(_) => None,
+    let (parent, spawns) = match call.caller {
+        Caller::Process(id) => host.store().read(move |db| choose::parent(db, id)).await?,
+        Caller::Session(_) => (None, None),
     };
     let mut granted = grants::of_definition(&definition, host.tool_aliases(), host.tools());
     granted.unavailable.extend(untrusted::lacking(&host, &definition).await?);
-    may_spawn(&definition, &granted.tools, parent.as_ref())?;
+    may_spawn(&definition, &granted.tools, parent.as_ref(), spawns.as_deref())?;
     let wish: Vec<String> = params.model.iter().cloned().chain(definition.model.clone()).collect();
     let choice = choose_model(&call, &wish, params.model.as_deref(), parent.as_ref())?;
     let base = parent.as_ref().and_then(|parent| parent.working_dir.clone()).map(PathBuf::from);

@@ -236,3 +236,36 @@ async fn nobody_gets_tools_by_spawning_someone_who_has_them() {
         .expect("a row");
     assert!(refused.contains("caller_not_allowed") && refused.contains("read_file"), "{refused}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_assistant_spawns_only_whom_its_definition_names() {
+    let files = [
+        ("parent.md", assistant("parent", "spawn_assistant").replace("tools:", "agents: [Known]\ntools:")),
+        ("other.md", assistant("other", "ask_parent")),
+        ("known.md", assistant("known", "ask_parent")),
+    ];
+    let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (*name, text.as_str())).collect();
+    let spawn = |id: &str| call("spawn_assistant", json!({ "assistant_id": id, "query": "help", "run_mode": "sync" }));
+    let steps = json!([
+        { "text": "1", "tool_calls": [spawn("other")] },
+        { "text": "2", "tool_calls": [spawn("known")] },
+        { "text": "{{spawn_assistant.result.content}}" },
+    ]);
+    let answer = json!([{ "text": "did it" }]);
+    let script = script(&[("parent", steps), ("known", answer.clone()), ("other", answer)]);
+    let bed = Bed::new(RUNNER, &files, &script);
+    let client = bed.open().await;
+    let spawned = client.spawn("parent", "go").await;
+    client.end(&spawned).await;
+    assert_eq!(client.mail(&spawned).await, ["did it"]);
+    client.host.close().await;
+    let db = rusqlite::Connection::open(bed.state().join("assistant-host.db")).expect("the store");
+    let refused: String = db
+        .query_row(
+            "SELECT result FROM tool_calls WHERE tool = 'spawn_assistant' ORDER BY started_at LIMIT 1",
+            [],
+            |row| row.get(0),
+        )
+        .expect("a row");
+    assert!(refused.contains("caller_not_allowed") && refused.contains("Known only"), "{refused}");
+}

@@ -3,11 +3,15 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use assistant_protocol::ids::ProcessId;
+use rusqlite::Connection;
+
 use super::{BySearch, Matched, RunnerUp, Spawn};
 use crate::model::{Choice, NoModel};
-use crate::process_table::Process;
-use crate::registry::Definition;
+use crate::process_table::{self, Process};
+use crate::registry::{Definition, slug};
 use crate::search::{Filter, MIN_SCORE};
+use crate::store::StoreError;
 use crate::tools::{Call, ToolError, assistants};
 
 /// Tools that reach nobody but whoever spawned the process.
@@ -67,7 +71,22 @@ async fn by_search(call: &Call, search: &BySearch) -> Result<(Arc<Definition>, O
 
 /// Who may be spawned by whom: as the definition says, and without a word of it whoever holds all the tools that it
 /// would have. A session is `main` unless configured, and holds them all.
-pub(super) fn may_spawn(definition: &Definition, tools: &[String], parent: Option<&Process>) -> Result<(), ToolError> {
+pub(super) fn may_spawn(
+    definition: &Definition,
+    tools: &[String],
+    parent: Option<&Process>,
+    spawns: Option<&[String]>,
+) -> Result<(), ToolError> {
+    if let (Some(parent), Some(spawns)) = (parent, spawns)
+        && !names(spawns, definition.id.as_str())
+    {
+        let whom = if spawns.is_empty() { "no other".to_owned() } else { format!("{} only", spawns.join(", ")) };
+        return Err(ToolError::new(
+            "caller_not_allowed",
+            format!("the definition of `{}` lets it spawn {whom}, and not `{}`", parent.assistant_id, definition.id),
+            "Choose one of those, or do this part yourself.",
+        ));
+    }
     let Some(allowed) = &definition.allowed_callers else {
         let Some(parent) = parent else { return Ok(()) };
         // A word with its own parent is no power over anything else.
@@ -88,7 +107,7 @@ pub(super) fn may_spawn(definition: &Definition, tools: &[String], parent: Optio
         ));
     };
     let caller = parent.map_or("main", |parent| parent.assistant_id.as_str());
-    if allowed.iter().any(|one| one == caller || one == "*") {
+    if names(allowed, caller) {
         return Ok(());
     }
     Err(ToolError::new(
@@ -96,6 +115,19 @@ pub(super) fn may_spawn(definition: &Definition, tools: &[String], parent: Optio
         format!("`{}` may be spawned by {} only, and not by `{caller}`", definition.id, allowed.join(", ")),
         "Choose another assistant, or leave this part to a caller that may.",
     ))
+}
+
+/// Whether `list` names the assistant with the id `id`, by that or by its name for people.
+fn names(list: &[String], id: &str) -> bool {
+    list.iter().any(|one| one == "*" || one == id || slug(one).as_deref() == Some(id))
+}
+
+/// A parent, and whom its definition lets it spawn; none is anyone.
+pub(super) fn parent(db: &Connection, id: ProcessId) -> Result<(Option<Process>, Option<Vec<String>>), StoreError> {
+    let row = process_table::get(db, id)?;
+    let text = process_table::snapshot(db, &row.snapshot)?;
+    let definition: Definition = serde_json::from_str(&text).map_err(|error| StoreError::Damaged(error.to_string()))?;
+    Ok((Some(row), definition.may_spawn))
 }
 
 pub(super) fn choose_model(

@@ -1,0 +1,263 @@
+//! Files of keys and values: TOML, YAML and JSON.
+
+use serde_json::Value;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::diagnostic::{Code, Diagnostic};
+use super::known::fold;
+use super::yaml::{self, Broken, Entry, Kind, NODES_MAX, Node};
+use super::{keys, known};
+
+/// What a file of keys and values says.
+#[derive(Debug)]
+pub(super) struct Data {
+    /// The keys and values, each key once.
+    pub(super) entries: Vec<Entry>,
+    /// Access keys whose values are lost, with their lines.
+    pub(super) lost: Vec<(String, u32)>,
+}
+
+/// The keys and values of a TOML file; what is broken in it is told.
+///
+/// # Errors
+/// It has too many values.
+pub(super) fn toml(text: &str, file: &str, warnings: &mut Vec<Diagnostic>) -> Result<Data, Diagnostic> {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    let mut places = Places { text, line: 1, start: 0, at: 0, nodes: 0 };
+    let mut whole: Vec<_> = table.into_inner().into_iter().collect();
+    whole.sort_by_key(|(key, _)| key.span().start);
+    let mut entries = Vec::new();
+    for (key, value) in whole {
+        // What the parser makes of a broken value is not what was meant; of access that would be a danger.
+        let from_to = key.span().start..=value.span().end;
+        let hurt = errors.iter().any(|error| error.span().is_none_or(|span| from_to.contains(&span.start)));
+        if hurt && known::look(&fold(key.get_ref())).is_some_and(|(field, _)| field.is_access()) {
+            continue;
+        }
+        entries.push(places.entry(key, value).ok_or_else(|| {
+            let message = format!("it has more than {NODES_MAX} values, more than an assistant");
+            Diagnostic::new(Code::DataTooComplex, file, message)
+        })?);
+    }
+    let Some(error) = errors.first() else {
+        return Ok(Data { entries: keys::each_once(entries, file, warnings), lost: Vec::new() });
+    };
+    let at = error.span().map_or(0, |span| span.start);
+    let (line, column) = Places { text, line: 1, start: 0, at: 0, nodes: 0 }.place(at);
+    let more = if errors.len() > 1 { format!(", and {} more", errors.len() - 1) } else { String::new() };
+    let message =
+        format!("it is no valid TOML ({}{more}); what could be read was", crate::text::cut(error.message(), 120));
+    warnings.push(
+        Diagnostic::new(Code::TomlRepaired, file, message)
+            .at(line, Some(column))
+            .hint("mend that line; texts stand in quotes"),
+    );
+    let entries = keys::each_once(entries, file, warnings);
+    let lost = keys::lost(text, 1, &entries, true);
+    Ok(Data { entries, lost })
+}
+
+/// The keys and values of a YAML or JSON file; JSON may have comments. YAML that is broken is read key by key.
+///
+/// # Errors
+/// It is past the bounds, or nothing of it can be read as keys and values.
+pub(super) fn yaml_or_json(text: &str, file: &str, warnings: &mut Vec<Diagnostic>) -> Result<Data, Diagnostic> {
+    let json = text.trim_start().starts_with(['{', '[']);
+    let bare = if json { without_comments(text) } else { text.to_owned() };
+    let parsed = yaml::parse(&bare);
+    if let Err(broken) = &parsed
+        && broken.too_complex
+    {
+        let message = format!("it is too complex to be an assistant ({})", broken.message);
+        return Err(Diagnostic::new(Code::DataTooComplex, file, message).at(broken.line, Some(broken.column)));
+    }
+    match parsed {
+        Ok(Node { kind: Kind::Map(_), .. }) => {}
+        Ok(node) => return Err(not_an_agent(file, "it is no map of keys and values").at(node.line, None)),
+        // JSON has escapes that YAML has not.
+        Err(broken) if json => {
+            let value: Value = serde_json::from_str(&bare).map_err(|_| broken_data(&broken, file))?;
+            let Value::Object(map) = value else { return Err(not_an_agent(file, "it is no map of keys and values")) };
+            let entries = map.into_iter().map(|(key, value)| from_json(&bare, key, &value)).collect();
+            return Ok(Data { entries: keys::each_once(entries, file, warnings), lost: Vec::new() });
+        }
+        Err(_) => {}
+    }
+    match keys::read(&bare, 1, file, warnings) {
+        keys::Content::Entries { entries, lost } => Ok(Data { entries, lost }),
+        keys::Content::List(_) => Err(not_an_agent(file, "it is a list")),
+    }
+}
+
+/// Whether `entries` define an assistant: some text that tells a model what to do.
+///
+/// # Errors
+/// What it is instead.
+pub(super) fn is_agent(entries: &[Entry], file: &str) -> Result<(), Diagnostic> {
+    let of = |key: &str| entries.iter().find(|entry| fold(&entry.key) == key);
+    let prompted = entries.iter().any(|entry| {
+        known::look(&fold(&entry.key)).is_some_and(|(field, _)| field == known::Field::Prompt)
+            && matches!(entry.value.kind, Kind::Scalar { .. })
+            && !entry.value.is_null()
+    });
+    if prompted {
+        return Ok(());
+    }
+    for key in ["agent", "agents", "mode"] {
+        if let Some(entry) = of(key)
+            && let Kind::Map(inner) = &entry.value.kind
+            && inner.iter().any(|inner| matches!(inner.value.kind, Kind::Map(_)))
+        {
+            let message =
+                format!("`{}` holds {} agents in one file, and only one of a file is read", entry.key, inner.len());
+            return Err(Diagnostic::new(Code::SeveralAgents, file, message)
+                .at(entry.line, keys::column(entry.column))
+                .hint("write each as a Markdown file of its own"));
+        }
+    }
+    if let Some(kind) = of("kind")
+        && kind.value.scalar() == Some("remote")
+    {
+        let message = "it runs elsewhere (`kind: remote`), and cannot be run here";
+        return Err(Diagnostic::new(Code::RemoteAgent, file, message).at(kind.line, keys::column(kind.column)));
+    }
+    Err(not_an_agent(file, "it has none of `instructions`, `prompt`, `system_prompt` and `developer_instructions`"))
+}
+
+fn not_an_agent(file: &str, why: &str) -> Diagnostic {
+    Diagnostic::new(Code::NotAnAgent, file, format!("no assistant: {why}"))
+}
+
+fn broken_data(broken: &Broken, file: &str) -> Diagnostic {
+    Diagnostic::new(Code::DataBroken, file, format!("it is no valid JSON ({})", broken.message))
+        .at(broken.line, Some(broken.column))
+        .hint("mend that line, or move the file away if it is no assistant")
+}
+
+/// `text` with the comments of JSON made blank, so that all places stay.
+fn without_comments(text: &str) -> String {
+    let mut bare = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    let (mut quoted, mut line, mut block) = (false, false, false);
+    while let Some(c) = chars.next() {
+        let next = chars.peek().copied();
+        match c {
+            '\n' => {
+                line = false;
+                bare.push(c);
+            }
+            '*' if block && next == Some('/') => {
+                block = false;
+                chars.next();
+                bare.push_str("  ");
+            }
+            _ if line || block => bare.push(' '),
+            '\\' if quoted => {
+                bare.push(c);
+                bare.extend(chars.next());
+            }
+            '"' => {
+                quoted = !quoted;
+                bare.push(c);
+            }
+            '/' if !quoted && matches!(next, Some('/' | '*')) => {
+                (line, block) = (next == Some('/'), next == Some('*'));
+                chars.next();
+                bare.push_str("  ");
+            }
+            _ => bare.push(c),
+        }
+    }
+    bare
+}
+
+/// A JSON value as an entry; its place is that of the first such key in the text.
+fn from_json(text: &str, key: String, value: &Value) -> Entry {
+    let at = serde_json::to_string(&key).ok().and_then(|quoted| text.find(&quoted)).unwrap_or(0);
+    let (line, column) = Places { text, line: 1, start: 0, at: 0, nodes: 0 }.place(at);
+    let value = json_node(value, line);
+    Entry { key, line, column, value }
+}
+
+/// The bound on the depth of JSON bounds the recursion.
+fn json_node(value: &Value, line: u32) -> Node {
+    let scalar = |text: String, plain| Kind::Scalar { text, plain };
+    let kind = match value {
+        Value::Null => scalar(String::new(), true),
+        Value::Bool(truth) => scalar(truth.to_string(), true),
+        Value::Number(number) => scalar(number.to_string(), true),
+        Value::String(text) => scalar(text.clone(), false),
+        Value::Array(values) => Kind::Seq(values.iter().map(|value| json_node(value, line)).collect()),
+        Value::Object(map) => Kind::Map(
+            map.iter()
+                .map(|(key, value)| Entry { key: key.clone(), line, column: 0, value: json_node(value, line) })
+                .collect(),
+        ),
+    };
+    Node { line, column: 0, kind }
+}
+
+/// Lines and columns of a text, asked for mostly in order; and how many values were made.
+struct Places<'a> {
+    text: &'a str,
+    /// The line of `start`, from 1.
+    line: u32,
+    /// Where that line begins.
+    start: usize,
+    /// Up to where lines are counted.
+    at: usize,
+    nodes: usize,
+}
+
+impl Places<'_> {
+    /// The line and the column, both from 1, of the byte `at`.
+    fn place(&mut self, at: usize) -> (u32, u32) {
+        let at = at.min(self.text.len());
+        if at < self.at {
+            (self.line, self.start, self.at) = (1, 0, 0);
+        }
+        for (offset, byte) in self.text.as_bytes()[self.at..at].iter().enumerate() {
+            if *byte == b'\n' {
+                self.line += 1;
+                self.start = self.at + offset + 1;
+            }
+        }
+        self.at = at;
+        let column = String::from_utf8_lossy(&self.text.as_bytes()[self.start..at]).chars().count();
+        (self.line, u32::try_from(column + 1).unwrap_or(u32::MAX))
+    }
+
+    fn entry(&mut self, key: Spanned<std::borrow::Cow<'_, str>>, value: Spanned<DeValue<'_>>) -> Option<Entry> {
+        let (line, column) = self.place(key.span().start);
+        let value = self.node(value)?;
+        Some(Entry { key: key.into_inner().into_owned(), line, column, value })
+    }
+
+    /// None past the bound on values; the parser bounds the depth.
+    fn node(&mut self, value: Spanned<DeValue<'_>>) -> Option<Node> {
+        self.nodes += 1;
+        if self.nodes > NODES_MAX {
+            return None;
+        }
+        let (line, column) = self.place(value.span().start);
+        let plain = |text: String| Kind::Scalar { text, plain: true };
+        let kind = match value.into_inner() {
+            DeValue::String(text) => Kind::Scalar { text: text.into_owned(), plain: false },
+            DeValue::Integer(number) => plain(number.to_string()),
+            DeValue::Float(number) => plain(number.to_string()),
+            DeValue::Boolean(truth) => plain(truth.to_string()),
+            DeValue::Datetime(time) => plain(time.to_string()),
+            DeValue::Array(values) => {
+                Kind::Seq(values.into_iter().map(|value| self.node(value)).collect::<Option<_>>()?)
+            }
+            DeValue::Table(table) => {
+                Kind::Map(table.into_iter().map(|(key, value)| self.entry(key, value)).collect::<Option<_>>()?)
+            }
+        };
+        Some(Node { line, column, kind })
+    }
+}
+
+#[cfg(test)]
+mod tests;

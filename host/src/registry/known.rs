@@ -1,0 +1,246 @@
+//! The keys that are known, in any spelling: what each means here, and whose they are.
+
+use super::dialect::Dialect::{self, *};
+
+/// What a key means to this host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Field {
+    /// The name, which gives the id.
+    Name,
+    /// A name for people.
+    Display,
+    /// When to use it.
+    Description,
+    /// The system prompt, or a part of it.
+    Prompt,
+    /// Tools that it wants.
+    Tools,
+    /// Tools that it must not have.
+    Denied,
+    /// Tools allowed and denied, or a rule for each.
+    Permissions,
+    /// A word for what it may do without being asked.
+    Mode,
+    /// Whether it must change nothing.
+    Readonly,
+    /// Who may spawn it.
+    Callers,
+    /// Whom it may spawn.
+    Agents,
+    /// Whether other assistants must not spawn it.
+    NotByModels,
+    /// Whether other assistants may spawn it.
+    ByModels,
+    /// The models that it wishes for.
+    Model,
+    /// What it can be filtered by.
+    Tags,
+    /// Most model calls.
+    MaxTurns,
+    /// The longest run, milliseconds.
+    TimeoutMs,
+    /// The longest run, minutes.
+    TimeoutMins,
+    /// Tool servers.
+    Servers,
+    /// Tool servers as goose writes them.
+    Extensions,
+    /// Settings of a recipe.
+    Settings,
+    /// The answer of a recipe.
+    Response,
+    /// The schema of its result.
+    OutputSchema,
+    /// Whether it goes on with its last conversation.
+    Session,
+    /// Something that is read from what is kept.
+    Kept,
+    /// Where it runs.
+    Kind,
+    /// Whether it is switched off.
+    Disable,
+    /// Nothing; it is kept.
+    Unused,
+}
+
+impl Field {
+    /// Whether it says what the assistant may do, so that what cannot be read must not open anything.
+    pub(super) fn is_access(self) -> bool {
+        matches!(
+            self,
+            Self::Tools
+                | Self::Denied
+                | Self::Permissions
+                | Self::Mode
+                | Self::Readonly
+                | Self::Callers
+                | Self::Agents
+                | Self::NotByModels
+                | Self::ByModels
+        )
+    }
+}
+
+/// Folded key, meaning, and the systems that know it: none where it is only often seen.
+const KNOWN: &[(&str, Field, &[Dialect])] = &[
+    ("activities", Field::Unused, &[GooseRecipe]),
+    ("agent", Field::Unused, &[Copilot]),
+    ("agentcardjson", Field::Unused, &[Gemini]),
+    ("agentcardurl", Field::Unused, &[Gemini]),
+    ("agents", Field::Agents, &[Copilot]),
+    ("aliases", Field::Unused, &[Pi]),
+    ("allowedbuiltinservicealiases", Field::Kept, &[AgentMd]),
+    ("allowedcallers", Field::Callers, &[AgentMd]),
+    ("allowedtools", Field::Tools, &[]),
+    ("applyto", Field::Unused, &[]),
+    ("approvalpolicy", Field::Unused, &[Codex]),
+    ("argumenthint", Field::Unused, &[Copilot]),
+    ("author", Field::Unused, &[]),
+    ("background", Field::Unused, &[Claude]),
+    ("builtinservices", Field::Unused, &[]),
+    ("category", Field::Unused, &[]),
+    ("color", Field::Unused, &[Claude, Opencode]),
+    ("created", Field::Unused, &[]),
+    ("defaultcontext", Field::Unused, &[Pi]),
+    ("defaultprogress", Field::Unused, &[Pi]),
+    ("defaultreads", Field::Unused, &[Pi]),
+    ("deniedtools", Field::Denied, &[]),
+    ("description", Field::Description, &[]),
+    ("developerinstructions", Field::Prompt, &[Codex]),
+    ("disable", Field::Disable, &[Opencode]),
+    ("disabled", Field::Disable, &[]),
+    ("disablemodelinvocation", Field::NotByModels, &[Copilot]),
+    ("disallowedtools", Field::Denied, &[Claude]),
+    ("displayname", Field::Display, &[Gemini]),
+    ("effort", Field::Unused, &[Claude]),
+    ("emoji", Field::Unused, &[]),
+    ("excludedtools", Field::Denied, &[]),
+    ("excludetools", Field::Denied, &[]),
+    ("extensions", Field::Extensions, &[GooseRecipe, Pi]),
+    ("handoffs", Field::Unused, &[Copilot]),
+    ("hidden", Field::Unused, &[Opencode]),
+    ("hooks", Field::Unused, &[Claude]),
+    ("icon", Field::Unused, &[]),
+    ("id", Field::Unused, &[]),
+    ("infer", Field::ByModels, &[Copilot]),
+    ("inheritprojectcontext", Field::Unused, &[Pi]),
+    ("inheritskills", Field::Unused, &[Pi]),
+    ("initialprompt", Field::Unused, &[Claude]),
+    ("instructions", Field::Prompt, &[]),
+    ("isbackground", Field::Unused, &[Cursor]),
+    ("isolation", Field::Unused, &[Claude]),
+    ("keywords", Field::Tags, &[]),
+    ("kind", Field::Kind, &[Gemini]),
+    ("license", Field::Unused, &[]),
+    ("maxsteps", Field::MaxTurns, &[Opencode]),
+    ("maxsubagentdepth", Field::Unused, &[Pi]),
+    ("maxturns", Field::MaxTurns, &[Claude, Gemini, GooseRecipe]),
+    ("mcp", Field::Unused, &[Opencode]),
+    ("mcpservers", Field::Servers, &[Claude, Codex, Gemini, Copilot, AgentMd]),
+    ("memory", Field::Unused, &[Claude]),
+    ("metadata", Field::Unused, &[Copilot, GooseAgent]),
+    ("mode", Field::Unused, &[Opencode, Copilot]),
+    ("model", Field::Model, &[]),
+    ("modelprovider", Field::Unused, &[Codex]),
+    ("modelreasoningeffort", Field::Unused, &[Codex]),
+    ("models", Field::Model, &[]),
+    ("name", Field::Name, &[]),
+    ("nicknamecandidates", Field::Unused, &[Codex]),
+    ("options", Field::Unused, &[Opencode]),
+    ("output", Field::Unused, &[Pi]),
+    ("outputformat", Field::Unused, &[AgentMd]),
+    ("outputschema", Field::OutputSchema, &[AgentMd]),
+    ("owner", Field::Unused, &[]),
+    ("parameters", Field::Kept, &[GooseRecipe]),
+    ("permission", Field::Permissions, &[Opencode]),
+    ("permissionmode", Field::Mode, &[Claude]),
+    ("permissions", Field::Permissions, &[AgentMd]),
+    ("profile", Field::Unused, &[Codex]),
+    ("prompt", Field::Prompt, &[]),
+    ("readonly", Field::Readonly, &[Cursor]),
+    ("reasoningeffort", Field::Unused, &[Opencode]),
+    ("response", Field::Response, &[GooseRecipe]),
+    ("retry", Field::Unused, &[GooseRecipe]),
+    ("sandboxmode", Field::Mode, &[Codex]),
+    ("session", Field::Session, &[AgentMd]),
+    ("settings", Field::Settings, &[GooseRecipe]),
+    ("skills", Field::Unused, &[Claude, Codex]),
+    ("steps", Field::MaxTurns, &[Opencode]),
+    ("subagentonlyextensions", Field::Unused, &[Pi]),
+    ("subrecipes", Field::Unused, &[GooseRecipe]),
+    ("systemprompt", Field::Prompt, &[]),
+    ("systempromptmode", Field::Unused, &[Pi]),
+    ("tags", Field::Tags, &[]),
+    ("target", Field::Unused, &[Copilot]),
+    ("temperature", Field::Unused, &[Gemini, Opencode]),
+    ("thinking", Field::Unused, &[Pi]),
+    ("timeout", Field::Unused, &[]),
+    ("timeoutmins", Field::TimeoutMins, &[Gemini]),
+    ("timeoutms", Field::TimeoutMs, &[AgentMd]),
+    ("title", Field::Display, &[GooseRecipe]),
+    ("tool", Field::Tools, &[]),
+    ("tools", Field::Tools, &[]),
+    ("topp", Field::Unused, &[Opencode]),
+    ("triggers", Field::Unused, &[]),
+    ("updated", Field::Unused, &[]),
+    ("userinvocable", Field::Unused, &[Copilot]),
+    ("userinvokable", Field::Unused, &[Copilot]),
+    ("variant", Field::Unused, &[Opencode]),
+    ("version", Field::Unused, &[]),
+    ("vibe", Field::Unused, &[]),
+];
+
+/// A key without case, `-`, `_` and blanks: `mcp-servers`, `mcp_servers` and `mcpServers` are one.
+pub(super) fn fold(key: &str) -> String {
+    key.chars().filter(|c| !matches!(c, '-' | '_' | ' ')).flat_map(char::to_lowercase).collect()
+}
+
+/// What the folded key `key` means, where it is known, and the systems that know it.
+pub(super) fn look(key: &str) -> Option<(Field, &'static [Dialect])> {
+    KNOWN.iter().find(|(known, ..)| *known == key).map(|(_, field, of)| (*field, *of))
+}
+
+/// The one system that knows the folded key `key`.
+pub(super) fn only_of(key: &str) -> Option<Dialect> {
+    match look(key) {
+        Some((_, [only])) => Some(*only),
+        _ => None,
+    }
+}
+
+/// The access field that the unknown folded key `key` is but for one typing mistake, and its right spelling.
+pub(super) fn misspelt(key: &str) -> Option<(Field, &'static str)> {
+    const CHARS_MIN: usize = 4;
+    let chars = |text: &str| text.chars().collect::<Vec<_>>();
+    let key = chars(key);
+    let mut access = KNOWN.iter().filter(|(known, field, _)| field.is_access() && known.len() > CHARS_MIN);
+    access
+        .find(|(known, ..)| known.len().abs_diff(key.len()) <= 1 && super::nearest::edits(&key, &chars(known)) == 1)
+        .map(|(known, field, _)| (*field, *known))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_stand_once_and_folded() {
+        for (key, ..) in KNOWN {
+            assert_eq!(fold(key), *key);
+        }
+        assert!(KNOWN.windows(2).all(|pair| pair[0].0 < pair[1].0), "sorted, each once");
+    }
+
+    #[test]
+    fn typing_mistakes() {
+        let check = |key: &str, expected: Option<&str>| {
+            assert_eq!(misspelt(&fold(key)).map(|(_, right)| right), expected, "{key}");
+        };
+        check("tols", Some("tools"));
+        check("dissallowed-tools", Some("disallowedtools"));
+        check("allowed_caller", Some("allowedcallers"));
+        check("read_only_", None);
+        check("colour", None);
+        check("to", None);
+    }
+}

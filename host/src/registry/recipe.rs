@@ -1,0 +1,135 @@
+//! What is only in recipes of goose: extensions, settings, the answer's schema.
+
+use serde_json::{Map, Value};
+
+use super::Dialect;
+use super::assemble::Taken;
+use super::definition::Definition;
+use super::diagnostic::Code;
+use super::fields;
+use super::keys;
+use super::notes::Notes;
+use super::yaml::{Entry, Kind, Node};
+
+/// Parameters that a finding names.
+const PARAMETERS_TOLD_MAX: usize = 12;
+
+/// Whether `definition` is a recipe.
+pub(super) fn is_recipe(definition: &Definition) -> bool {
+    definition.dialect == Dialect::GooseRecipe
+}
+
+/// What is said of a recipe: its parameters are the caller's to give.
+pub(super) fn told(definition: &Definition) -> String {
+    let names: Vec<String> = parameters(definition).take(PARAMETERS_TOLD_MAX).map(|key| format!("`{key}`")).collect();
+    match names.is_empty() {
+        true => "a recipe of goose; its prompt is the system prompt".to_owned(),
+        false => {
+            format!("a recipe of goose; nothing fills in its parameters, so the task must name {}", names.join(", "))
+        }
+    }
+}
+
+fn parameters(definition: &Definition) -> impl Iterator<Item = &str> {
+    let list = definition.extra.get("parameters").and_then(Value::as_array);
+    list.into_iter().flatten().filter_map(|one| one.get("key").and_then(Value::as_str))
+}
+
+/// Extensions as tool servers; those that are built into goose are told and not here. False where it is no list.
+pub(super) fn extensions(entry: &Entry, definition: &mut Definition, notes: &mut Notes<'_>) -> bool {
+    let Kind::Seq(nodes) = &entry.value.kind else { return false };
+    let mut servers = Vec::new();
+    for node in nodes {
+        match server(node) {
+            Some(server) => servers.push(server),
+            None => {
+                let name = get(node, "name").and_then(Node::scalar).unwrap_or("one without a name");
+                let message = format!("the extension `{}` is built into goose, and is not here", keys::cut(name));
+                notes.say(Code::ExtensionBuiltin, (node.line, node.column), message, "");
+            }
+        }
+    }
+    if !servers.is_empty() {
+        definition.mcp_servers = Some(Value::Array(servers));
+    }
+    definition.extra.insert(entry.key.clone(), entry.value.json());
+    true
+}
+
+/// One extension with a command or an address, in the words of the other formats.
+fn server(node: &Node) -> Option<Value> {
+    let mut server = Map::new();
+    for (from, to) in [("name", "name"), ("cmd", "command"), ("args", "args"), ("envs", "env"), ("uri", "url")] {
+        if let Some(value) = get(node, from).filter(|value| !value.is_null()) {
+            server.insert(to.to_owned(), value.json());
+        }
+    }
+    (server.contains_key("command") || server.contains_key("url")).then_some(Value::Object(server))
+}
+
+/// `settings`: only the most model calls are of use here; the rest is kept.
+pub(super) fn settings(entry: &Entry, definition: &mut Definition) -> Taken {
+    let turns = get(&entry.value, "max_turns").and_then(fields::number).map(|turns| turns as u32);
+    definition.max_turns = turns.filter(|turns| *turns > 0).or(definition.max_turns);
+    if let Some(models) = get(&entry.value, "goose_model").and_then(fields::models)
+        && definition.model.is_empty()
+    {
+        definition.model = models;
+    }
+    Taken::Kept
+}
+
+/// `response`: the schema of the result.
+pub(super) fn response(entry: &Entry, definition: &mut Definition) -> Taken {
+    match get(&entry.value, "json_schema").map(Node::json) {
+        Some(schema @ Value::Object(_)) => {
+            definition.output_schema = Some(schema);
+            Taken::Yes
+        }
+        Some(_) | None => Taken::No,
+    }
+}
+
+/// The value of `key` in a map.
+fn get<'a>(node: &'a Node, key: &str) -> Option<&'a Node> {
+    match &node.kind {
+        Kind::Map(entries) => entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value),
+        Kind::Scalar { .. } | Kind::Seq(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::{Source, read};
+    use super::*;
+
+    #[test]
+    fn a_whole_recipe() {
+        let text = "version: 1.0.0\ntitle: PR Look\ndescription: Looks at a PR\ninstructions: You look.\n\
+                    prompt: |\n  Look at {{ pr }}.\nparameters:\n  - {key: pr, input_type: string}\nextensions:\n\
+                    \x20 - {type: builtin, name: developer}\n  - {type: stdio, name: s, cmd: npx, args: [x], envs: {A: b}}\n\
+                    \x20 - {type: streamable_http, name: h, uri: 'https://example.org'}\nsettings:\n  max_turns: 7\n\
+                    response:\n  json_schema: {type: object}\nretry: {max_retries: 2}\n";
+        let found = read(text.as_bytes(), "look.yaml".as_ref(), Source::Dir).expect("a recipe");
+        assert_eq!((found.id.as_str(), found.name.as_str()), ("pr-look", "PR Look"));
+        assert_eq!(found.system_prompt, "You look.\n\nLook at {{ pr }}.");
+        assert_eq!((found.max_turns, found.output_schema.clone()), (Some(7), Some(json!({ "type": "object" }))));
+        let servers = json!([
+            { "name": "s", "command": "npx", "args": ["x"], "env": { "A": "b" } },
+            { "name": "h", "url": "https://example.org" },
+        ]);
+        assert_eq!(found.mcp_servers, Some(servers));
+        assert_eq!(found.extra["parameters"], json!([{ "key": "pr", "input_type": "string" }]));
+        let codes: Vec<_> = found.warnings.iter().map(|found| (found.code, found.line)).collect();
+        let expected = [
+            (Code::ExtensionBuiltin, Some(10)),
+            (Code::KeyUnused, Some(1)),
+            (Code::KindGooseRecipe, Some(1)),
+            (Code::NameNormalised, Some(1)),
+        ];
+        assert_eq!(codes, expected);
+        assert!(found.warnings[2].message.contains("`pr`"));
+    }
+}
