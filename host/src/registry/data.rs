@@ -8,6 +8,10 @@ use super::diagnostic::{Code, Diagnostic};
 use super::known::fold;
 use super::yaml::{self, Broken, Entry, Kind, NODES_MAX, Node};
 use super::{keys, known};
+use crate::text::cut;
+
+/// Largest TOML file that is repaired, bytes: each error of it is kept meanwhile.
+const REPAIR_BYTES_MAX: usize = 64 * 1024;
 
 /// What a file of keys and values says.
 #[derive(Debug)]
@@ -21,9 +25,16 @@ pub(super) struct Data {
 /// The keys and values of a TOML file; what is broken in it is told.
 ///
 /// # Errors
-/// It has too many values.
+/// It has too many values, or is too large to be repaired.
 pub(super) fn toml(text: &str, file: &str, warnings: &mut Vec<Diagnostic>) -> Result<Data, Diagnostic> {
-    let (table, errors) = DeTable::parse_recoverable(text);
+    let (table, errors) = match DeTable::parse(text) {
+        Ok(table) => (table, Vec::new()),
+        Err(error) if text.len() > REPAIR_BYTES_MAX => {
+            let message = format!("it is no valid TOML ({}), and too large to be repaired", cut(error.message(), 120));
+            return Err(Diagnostic::new(Code::DataBroken, file, message));
+        }
+        Err(_) => DeTable::parse_recoverable(text),
+    };
     let mut places = Places { text, line: 1, start: 0, at: 0, nodes: 0 };
     let mut whole: Vec<_> = table.into_inner().into_iter().collect();
     whole.sort_by_key(|(key, _)| key.span().start);
@@ -31,8 +42,8 @@ pub(super) fn toml(text: &str, file: &str, warnings: &mut Vec<Diagnostic>) -> Re
     for (key, value) in whole {
         // What the parser makes of a broken value is not what was meant; of access that would be a danger.
         let from_to = key.span().start..=value.span().end;
-        let hurt = errors.iter().any(|error| error.span().is_none_or(|span| from_to.contains(&span.start)));
-        if hurt && known::look(&fold(key.get_ref())).is_some_and(|(field, _)| field.is_access()) {
+        let mut hurt = errors.iter().map(|error| error.span().is_none_or(|span| from_to.contains(&span.start)));
+        if known::look(&fold(key.get_ref())).is_some_and(|(field, _)| field.is_access()) && hurt.any(|hurt| hurt) {
             continue;
         }
         entries.push(places.entry(key, value).ok_or_else(|| {
@@ -46,8 +57,7 @@ pub(super) fn toml(text: &str, file: &str, warnings: &mut Vec<Diagnostic>) -> Re
     let at = error.span().map_or(0, |span| span.start);
     let (line, column) = Places { text, line: 1, start: 0, at: 0, nodes: 0 }.place(at);
     let more = if errors.len() > 1 { format!(", and {} more", errors.len() - 1) } else { String::new() };
-    let message =
-        format!("it is no valid TOML ({}{more}); what could be read was", crate::text::cut(error.message(), 120));
+    let message = format!("it is no valid TOML ({}{more}); what could be read was", cut(error.message(), 120));
     warnings.push(
         Diagnostic::new(Code::TomlRepaired, file, message)
             .at(line, Some(column))

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::diagnostic::{Code, Diagnostic};
 use super::known::{self, fold};
+use super::notes::OF_A_CODE_MAX;
 use super::yaml::{self, Broken, Entry, Kind, Node};
 
 /// What frontmatter is.
@@ -57,12 +58,16 @@ pub(super) fn read(text: &str, first: u32, file: &str, warnings: &mut Vec<Diagno
 pub(super) fn each_once(entries: Vec<Entry>, file: &str, warnings: &mut Vec<Diagnostic>) -> Vec<Entry> {
     let mut kept: Vec<Entry> = Vec::with_capacity(entries.len());
     let mut places: HashMap<String, usize> = HashMap::new();
+    let mut told = 0;
     for entry in entries {
         match places.entry(fold(&entry.key)) {
             Slot::Occupied(place) => {
                 let message = format!("the key `{}` stands there twice; the last one counts", cut(&entry.key));
                 let found = Diagnostic::new(Code::DuplicateKey, file, message);
-                warnings.push(found.at(entry.line, column(entry.column)).hint("remove one of them"));
+                if told < OF_A_CODE_MAX {
+                    warnings.push(found.at(entry.line, column(entry.column)).hint("remove one of them"));
+                }
+                told += 1;
                 kept[*place.get()] = entry;
             }
             Slot::Vacant(place) => {

@@ -5,7 +5,7 @@ use super::fields::LIST_MAX;
 use super::keys;
 
 /// Most findings of one code about one file; the first ones are told.
-const OF_A_CODE_MAX: usize = 16;
+pub(super) const OF_A_CODE_MAX: usize = 16;
 
 /// The findings about one file.
 pub(super) struct Notes<'a> {
