@@ -135,7 +135,11 @@ fn places_and_their_order() {
     };
     let project = below("project", "/p", &[".github/chatmodes", ".goose/recipes"]);
     let opencode = ["agents", "agent", "modes", "mode"].map(|folder| format!(".config/opencode/{folder}"));
-    let more = [&opencode.each_ref().map(String::as_str)[..], &[".config/goose/agents", ".config/goose/recipes", ".pi/agent/agents"]].concat();
+    let more = [
+        &opencode.each_ref().map(String::as_str)[..],
+        &[".config/goose/agents", ".config/goose/recipes", ".pi/agent/agents"],
+    ]
+    .concat();
     let user = below("user", "/h", &more);
     let both = [project, user].concat();
     check(Some("/p"), Some("/h"), None, &[], &both.iter().map(String::as_str).collect::<Vec<_>>());
