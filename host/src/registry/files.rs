@@ -108,9 +108,11 @@ impl Files {
         if let Some(known) = known.filter(|known| known.stamp.is_some() && known.stamp == stamp) {
             return known.clone();
         }
-        let read = walk::read(path).and_then(|bytes| match known.map(|known| &known.read) {
-            Some(Ok(same)) if same.content_hash == sha256_hex(&bytes) => Ok(same.clone()),
-            _ => reader::read(&bytes, path, source).map(Arc::new),
+        let read = walk::read(path).map_err(|why| reader::stray(why, path)).and_then(|bytes| {
+            match known.map(|known| &known.read) {
+                Some(Ok(same)) if same.content_hash == sha256_hex(&bytes) => Ok(same.clone()),
+                _ => reader::read(&bytes, path, source).map(Arc::new),
+            }
         });
         Known { source, stamp: stamp.filter(|stamp| stamp.is_settled(now)), read }
     }

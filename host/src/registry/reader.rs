@@ -26,6 +26,30 @@ pub(crate) const READER_VERSION: u32 = 2;
 /// # Errors
 /// Why it is no assistant. Whatever can be repaired is, and told in the definition's warnings.
 pub fn read(bytes: &[u8], path: &Path, source: Source) -> Result<Definition, Diagnostic> {
+    read_any(bytes, path, source).map_err(|why| stray(why, path))
+}
+
+/// The reason why a file is skipped, as it is for a file of keys and values that lies in no system's place: most of those
+/// are no assistants, so what is wrong with one is no mistake of anyone's.
+pub(super) fn stray(why: Diagnostic, path: &Path) -> Diagnostic {
+    let data = dialect::format(path).is_some_and(|format| format != Format::Markdown);
+    let unread = matches!(
+        why.code,
+        Code::FileTooBig
+            | Code::DataTooComplex
+            | Code::DataBroken
+            | Code::NotUtf8
+            | Code::ControlCharacter
+            | Code::EmptyFile
+    );
+    if !data || !unread || Dialect::of_path(path).is_some() {
+        return why;
+    }
+    let message = format!("taken for no assistant: {}", why.message);
+    Diagnostic { line: why.line, column: why.column, ..Diagnostic::new(Code::NotAnAgent, &why.file, message) }
+}
+
+fn read_any(bytes: &[u8], path: &Path, source: Source) -> Result<Definition, Diagnostic> {
     let file = path.display().to_string();
     let stem = dialect::stem(path);
     if Dialect::of_path(path) == Some(Dialect::Gemini) && stem.starts_with('_') {

@@ -52,7 +52,8 @@ fn depth_is_bounded() {
     assert!(told("x.toml", &deep("[", "]")).contains("toml_repaired"));
     assert!(told("x.toml", &deep("{a = ", "}")).contains("toml_repaired"));
     let json = format!("{{\"prompt\": \"p\", \"x\": {}{}}}", "[".repeat(5_000), "]".repeat(5_000));
-    assert!(told("x.json", &json).starts_with("data_too_complex"));
+    assert!(told("/p/.goose/recipes/x.json", &json).starts_with("data_too_complex"));
+    assert!(told("x.json", &json).starts_with("not_an_agent"));
 }
 
 #[test]
@@ -83,7 +84,9 @@ fn yaml_and_json() {
     check("opencode.json", r#"{"agent": {"a": {"prompt": "p"}, "b": {}}}"#, "several_agents@1:2");
     check("l.json", "[1, 2]", "not_an_agent@1:0");
     check("l.yaml", "just text", "not_an_agent@1:0");
-    check("b.json", "{\"prompt\": ", "data_broken@1:1");
+    check("/p/.goose/recipes/b.json", "{\"prompt\": ", "data_broken@1:1");
+    check("b.json", "{\"prompt\": ", "not_an_agent@1:1");
+    check("e.json", "", "not_an_agent@0:0");
     check("card.yaml", "kind: remote\nagent_card_url: https://example.org\n", "remote_agent@1:1");
     check("x.csv", "act,prompt\n", "unknown_format@0:0");
 }
