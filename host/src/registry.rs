@@ -44,7 +44,7 @@ pub use dialect::Dialect;
 pub use files::Files;
 pub use hash::sha256_hex;
 pub use id::{AssistantId, BadAssistantId, ID_CHARS_MAX, slug};
-pub(crate) use keys::fold;
+pub(crate) use known::fold;
 pub(crate) use nearest::nearest_name;
 pub use places::{Layout, SourceDir, places_in, sources};
 pub(crate) use reader::READER_VERSION;

@@ -191,7 +191,7 @@ const KNOWN: &[(&str, Field, &[Dialect])] = &[
 ];
 
 /// A key without case, `-`, `_` and blanks: `mcp-servers`, `mcp_servers` and `mcpServers` are one.
-pub(super) fn fold(key: &str) -> String {
+pub(crate) fn fold(key: &str) -> String {
     key.chars().filter(|c| !matches!(c, '-' | '_' | ' ')).flat_map(char::to_lowercase).collect()
 }
 
