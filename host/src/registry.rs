@@ -37,6 +37,7 @@ use std::time::SystemTime;
 
 use serde::Serialize;
 
+pub(crate) use access::is_spawner;
 pub use assemble::NAME_CHARS_MAX;
 pub use definition::{Definition, Source};
 pub use diagnostic::{Code, Diagnostic, Severity};

@@ -40,7 +40,7 @@ pub(super) struct Granted {
 /// The caller that a session is.
 const MAIN: &str = "main";
 /// Tools that hand work to another assistant, in small letters: what stands in parentheses behind one is whom.
-const SPAWNERS: &[&str] = &["agent", "task", "runsubagent"];
+const SPAWNERS: &[&str] = &["agent", "task", "runsubagent", "run_subagent", "spawn_assistant"];
 /// What the rule `edit` is for besides the tool of that name.
 const EDITORS: &[&str] = &["write", "patch", "multiedit", "write_file"];
 /// Words for a mode that this host has no use for: it asks before nothing and gives no more than the tools.
@@ -154,7 +154,12 @@ impl Access {
     fn denied(&mut self, entry: &Entry, notes: &mut Notes<'_>) {
         let found = fields::names(&entry.value);
         // Whatever a map says of a name behind `disallowedTools`, it is named there.
+        let before = self.denied.len();
         self.denied.extend(found.taken.into_iter().chain(found.refused));
+        for name in self.denied[before..].iter().filter(|name| name.contains('(')) {
+            let message = format!("`{}` is denied for all calls: this host cannot deny some only", cut(name));
+            notes.say(Code::AccessNarrowed, place(entry), message, "name the tool without parentheses to mean this");
+        }
         if found.unreadable {
             self.closed = true;
             closed(entry, "which tools it must not have is not known, so it has none", notes);
@@ -274,10 +279,15 @@ fn bare(name: &str) -> &str {
     name.split('(').next().unwrap_or(name).trim()
 }
 
+/// Whether `name` is that of a tool that hands work to another assistant.
+pub(crate) fn is_spawner(name: &str) -> bool {
+    SPAWNERS.iter().any(|spawner| name.trim().eq_ignore_ascii_case(spawner))
+}
+
 /// Whom a tool like `Agent(worker, researcher)` may spawn.
 fn whom(tool: &str) -> Option<Vec<String>> {
     let (name, rest) = tool.split_once('(')?;
-    let spawns = SPAWNERS.iter().any(|spawner| name.trim().eq_ignore_ascii_case(spawner));
+    let spawns = is_spawner(name);
     let names = rest.trim_end().trim_end_matches(')').split(',').map(|name| name.trim().to_owned());
     spawns.then(|| names.filter(|name| !name.is_empty()).collect())
 }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Tool;
-use crate::registry::Definition;
+use crate::registry::{Definition, is_spawner};
 
 /// Without a `tools` key an assistant has these.
 const DEFAULT_GRANTS: &[&str] =
@@ -72,6 +72,15 @@ pub fn grant(asked: Option<&[String]>, aliases: &BTreeMap<String, String>, table
         return grants;
     };
     for name in asked {
+        if is_restricted(name) {
+            grants.unavailable.push(Unavailable {
+                tool: name.clone(),
+                why: "it is asked for some calls only, which no tool of this host can be held to; without the parentheses \
+                      it is asked for all"
+                    .to_owned(),
+            });
+            continue;
+        }
         match names_of(name, aliases, table) {
             found if found.is_empty() => grants.unavailable.push(Unavailable {
                 tool: name.clone(),
@@ -115,8 +124,16 @@ fn denies(denied: &str, tool: &str, aliases: &BTreeMap<String, String>, table: &
     of_server || (!spawns && names_of(bare, aliases, table).iter().any(|name| name == tool))
 }
 
+/// Whether `name` asks for some calls of a tool only, as `Bash(git log:*)` does. What stands behind a tool that spawns is
+/// whom it may spawn, which is kept.
+fn is_restricted(name: &str) -> bool {
+    let Some((bare, rest)) = name.split_once('(') else { return false };
+    let all = matches!(rest.trim_end().trim_end_matches(')').trim(), "" | "*" | ":*");
+    !all && !is_spawner(bare)
+}
+
 fn names_of(name: &str, aliases: &BTreeMap<String, String>, table: &[Tool]) -> Vec<String> {
-    // What stands in parentheses restricts the call, as in `Agent(reviewer)`; the name stands before it.
+    // What stands in parentheses is whom it may spawn, as in `Agent(reviewer)`; the name stands before it.
     let bare = name.split('(').next().unwrap_or(name).trim();
     let wanted = aliases.get(bare).map_or(bare, String::as_str);
     if let Some(prefix) = wanted.strip_suffix('*').filter(|prefix| prefix.ends_with("__")) {
@@ -193,6 +210,8 @@ mod tests {
             &[],
         );
         check(Some(&["send_message"]), &["send_message"], &[]);
+        // No more than what is asked for: a tool cannot be held to some calls.
+        check(Some(&["Read(src/**)", "LS(*)"]), &["list_files"], &["Read(src/**)"]);
     }
 
     #[test]

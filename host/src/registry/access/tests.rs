@@ -75,6 +75,7 @@ fn what_cannot_be_read_opens_nothing() {
     check("tools: [Read, {a: b}]", "[Read] access_closed@4");
     check("tools: [[Read]]", "[] access_closed@4");
     check("tools: {}", "[]");
+    check("disallowedTools: Bash(rm:*)", "- not Bash(rm:*) access_narrowed@4");
     check("tools: {read: true, bash: ask}", "[read] not bash access_narrowed@4");
     check("disallowedTools: [Bash, {a: b}]", "[] not Bash access_closed@4");
     check("disallowedTools: [Bash, Write", "- not Bash Write");
