@@ -43,7 +43,7 @@ pub(super) enum Field {
     TimeoutMins,
     /// Tool servers.
     Servers,
-    /// Tool servers as goose writes them.
+    /// Tool servers as goose writes them, which are kept so.
     Extensions,
     /// Settings of a recipe.
     Settings,

@@ -1,6 +1,6 @@
-//! What is only in recipes of goose: extensions, settings, the answer's schema.
+//! What is only in recipes of goose: extensions, settings, the schema of the answer.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::Dialect;
 use super::assemble::Taken;
@@ -35,36 +35,18 @@ fn parameters(definition: &Definition) -> impl Iterator<Item = &str> {
     list.into_iter().flatten().filter_map(|one| one.get("key").and_then(Value::as_str))
 }
 
-/// Extensions as tool servers; those that are built into goose are told and not here. False where it is no list.
+/// Tells of the extensions that are built into goose; all are kept as written. False where it is no list.
 pub(super) fn extensions(entry: &Entry, definition: &mut Definition, notes: &mut Notes<'_>) -> bool {
     let Kind::Seq(nodes) = &entry.value.kind else { return false };
-    let mut servers = Vec::new();
-    for node in nodes {
-        match server(node) {
-            Some(server) => servers.push(server),
-            None => {
-                let name = get(node, "name").and_then(Node::scalar).unwrap_or("one without a name");
-                let message = format!("the extension `{}` is built into goose, and is not here", keys::cut(name));
-                notes.say(Code::ExtensionBuiltin, (node.line, node.column), message, "");
-            }
-        }
-    }
-    if !servers.is_empty() {
-        definition.mcp_servers = Some(Value::Array(servers));
+    let runs =
+        |node: &Node| ["cmd", "uri", "code"].iter().any(|key| get(node, key).is_some_and(|value| !value.is_null()));
+    for node in nodes.iter().filter(|node| !runs(node)) {
+        let name = get(node, "name").or(Some(node)).and_then(Node::scalar).unwrap_or("one without a name");
+        let message = format!("the extension `{}` is built into goose, and is not here", keys::cut(name));
+        notes.say(Code::ExtensionBuiltin, (node.line, node.column), message, "");
     }
     definition.extra.insert(entry.key.clone(), entry.value.json());
     true
-}
-
-/// One extension with a command or an address, in the words of the other formats.
-fn server(node: &Node) -> Option<Value> {
-    let mut server = Map::new();
-    for (from, to) in [("name", "name"), ("cmd", "command"), ("args", "args"), ("envs", "env"), ("uri", "url")] {
-        if let Some(value) = get(node, from).filter(|value| !value.is_null()) {
-            server.insert(to.to_owned(), value.json());
-        }
-    }
-    (server.contains_key("command") || server.contains_key("url")).then_some(Value::Object(server))
 }
 
 /// `settings`: only the most model calls are of use here; the rest is kept.
@@ -116,11 +98,7 @@ mod tests {
         assert_eq!((found.id.as_str(), found.name.as_str()), ("pr-look", "PR Look"));
         assert_eq!(found.system_prompt, "You look.\n\nLook at {{ pr }}.");
         assert_eq!((found.max_turns, found.output_schema.clone()), (Some(7), Some(json!({ "type": "object" }))));
-        let servers = json!([
-            { "name": "s", "command": "npx", "args": ["x"], "env": { "A": "b" } },
-            { "name": "h", "url": "https://example.org" },
-        ]);
-        assert_eq!(found.mcp_servers, Some(servers));
+        assert_eq!((found.mcp_servers.clone(), found.extra["extensions"].as_array().map(Vec::len)), (None, Some(3)));
         assert_eq!(found.extra["parameters"], json!([{ "key": "pr", "input_type": "string" }]));
         let codes: Vec<_> = found.warnings.iter().map(|found| (found.code, found.line)).collect();
         let expected = [
