@@ -14,6 +14,8 @@ pub(super) struct Access {
     tools: Option<Vec<String>>,
     /// Tools that it must not have.
     denied: Vec<String>,
+    /// Where that stands.
+    denied_at: (u32, u32),
     /// The tools that rules allow, once a rule refuses all others.
     only: Option<Vec<String>>,
     /// Tools that are allowed, where `tools` says nothing.
@@ -99,12 +101,14 @@ impl Access {
     }
 
     /// All fields together.
-    pub(super) fn granted(mut self, line: u32, notes: &mut Notes<'_>) -> Granted {
-        self.denied.sort();
-        self.denied.dedup();
+    pub(super) fn granted(mut self, notes: &mut Notes<'_>) -> Granted {
+        for name in self.denied.iter().filter(|name| name.contains('(')) {
+            let message = format!("`{}` is denied for all calls: this host cannot deny some only", cut(name));
+            notes.say(Code::AccessNarrowed, self.denied_at, message, "name the tool without parentheses to mean this");
+        }
         if self.denied.len() > LIST_MAX {
             let message = format!("it must not have {} tools, more than {LIST_MAX}: it has none", self.denied.len());
-            notes.say(Code::AccessClosed, (line, 0), message, "name the tools that it may have in `tools`");
+            notes.say(Code::AccessClosed, self.denied_at, message, "name the tools that it may have in `tools`");
             self.closed = true;
             self.denied.truncate(LIST_MAX);
         }
@@ -137,6 +141,7 @@ impl Access {
         }
         let map = matches!(node.kind, Kind::Map(_));
         if map {
+            self.denied_at = place(entry);
             told_of_asking(entry, notes);
         }
         let spawned: Vec<String> = found.taken.iter().filter_map(|name| whom(name)).flatten().collect();
@@ -148,21 +153,24 @@ impl Access {
         if found.unreadable || !refuses || found.refused.iter().any(|name| name == "*") {
             self.tools = Some(notes.bounded(found.taken, &entry.key, place(entry)));
         }
-        self.denied.extend(found.refused.into_iter().filter(|name| name != "*"));
+        found.refused.iter().filter(|name| *name != "*").for_each(|name| self.deny(name));
     }
 
     fn denied(&mut self, entry: &Entry, notes: &mut Notes<'_>) {
         let found = fields::names(&entry.value);
         // Whatever a map says of a name behind `disallowedTools`, it is named there.
-        let before = self.denied.len();
         self.denied.extend(found.taken.into_iter().chain(found.refused));
-        for name in self.denied[before..].iter().filter(|name| name.contains('(')) {
-            let message = format!("`{}` is denied for all calls: this host cannot deny some only", cut(name));
-            notes.say(Code::AccessNarrowed, place(entry), message, "name the tool without parentheses to mean this");
-        }
+        self.denied_at = place(entry);
         if found.unreadable {
             self.closed = true;
             closed(entry, "which tools it must not have is not known, so it has none", notes);
+        }
+    }
+
+    /// Denies one tool more, once.
+    fn deny(&mut self, name: &str) {
+        if !self.denied.iter().any(|denied| denied == name) {
+            self.denied.push(name.to_owned());
         }
     }
 
@@ -188,6 +196,7 @@ impl Access {
 
     /// One of `allow`, `deny` and `ask`.
     fn part(&mut self, entry: &Entry, notes: &mut Notes<'_>) {
+        self.denied_at = place(entry);
         match entry.key.as_str() {
             "allow" => {
                 let names = list(entry, "only what it names is allowed", notes);
@@ -199,7 +208,7 @@ impl Access {
             "ask" => {
                 for name in list(entry, "it has no tools", notes) {
                     narrowed(entry, &name, "ask", notes);
-                    self.denied.push(name);
+                    self.deny(&name);
                 }
                 self.closed |= fields::names(&entry.value).unreadable;
             }
@@ -210,6 +219,7 @@ impl Access {
 
     /// A rule for one tool, or for all with `*`; a later one counts more.
     fn rule(&mut self, entry: &Entry, notes: &mut Notes<'_>) {
+        self.denied_at = place(entry);
         let name = entry.key.as_str();
         let rule = fields::rule(&entry.value);
         match rule {
@@ -227,9 +237,9 @@ impl Access {
             }
             (name, _) => {
                 self.only.iter_mut().for_each(|only| only.retain(|allowed| allowed != name));
-                self.denied.push(name.to_owned());
+                self.deny(name);
                 if name == "edit" {
-                    self.denied.extend(EDITORS.iter().map(ToString::to_string));
+                    EDITORS.iter().for_each(|editor| self.deny(editor));
                 }
             }
         }

@@ -8,7 +8,7 @@ use super::diagnostic::{Code, Diagnostic};
 use super::id::AssistantId;
 use super::known::{self, Field, fold};
 use super::notes::Notes;
-use super::yaml::{Entry, Kind};
+use super::yaml::Entry;
 use super::{Dialect, examples, fields, keys, recipe};
 
 /// Most characters of a display name.
@@ -98,10 +98,12 @@ impl<'a> Assembly<'a> {
         };
         if field.is_access() {
             self.other |= !entry.value.is_null();
+            let said = self.notes.said;
             if !self.access.take(field, entry, &mut self.notes) {
                 self.unused.push((keys::cut(&entry.key), entry.line, entry.column));
                 self.keep(entry);
-            } else if matches!(field, Field::Permissions | Field::Mode) {
+            } else if matches!(field, Field::Permissions | Field::Mode) || self.notes.said > said {
+                // More stands there than the definition has.
                 self.keep(entry);
             }
             return Ok(());
@@ -169,9 +171,8 @@ impl<'a> Assembly<'a> {
                 ms.is_some()
             }
             Field::Servers => {
-                let servers = !matches!(node.kind, Kind::Scalar { .. });
-                definition.mcp_servers = servers.then(|| node.json());
-                servers
+                definition.mcp_servers = Some(node.json());
+                true
             }
             Field::OutputSchema => {
                 definition.output_schema = Some(node.json()).filter(Value::is_object);
@@ -279,7 +280,7 @@ impl<'a> Assembly<'a> {
         if recipe::is_recipe(&self.definition) {
             self.notes.say(Code::KindGooseRecipe, line, recipe::told(&self.definition), "");
         }
-        let granted = self.access.granted(self.line, &mut self.notes);
+        let granted = self.access.granted(&mut self.notes);
         let (definition, notes) = (&mut self.definition, &mut self.notes);
         definition.tools = granted.tools;
         definition.disallowed_tools = granted.denied;
@@ -356,7 +357,6 @@ fn field_hint(field: Field) -> &'static str {
         Field::Model => "write one name, or a list of names",
         Field::Tags => "write a list of words",
         Field::Session => "write `true` or `false`",
-        Field::Servers => "write a list of servers, or a map from name to server",
         Field::OutputSchema => "write a JSON schema, which is a map",
         _ => "write a text",
     }

@@ -67,9 +67,12 @@ pub(super) fn names(node: &Node) -> Names {
             }
         }
     }
-    let before = names.taken.len();
-    names.taken.retain(|name| is_name(name));
-    names.unreadable |= names.taken.len() < before;
+    // What is left over from a broken list is no name; a key of a map is.
+    if !matches!(node.kind, Kind::Map(_)) {
+        let before = names.taken.len();
+        names.taken.retain(|name| is_name(name));
+        names.unreadable |= names.taken.len() < before;
+    }
     names
 }
 

@@ -13,11 +13,14 @@ pub(super) struct Notes<'a> {
     pub(super) file: &'a str,
     /// What was found so far.
     pub(super) found: Vec<Diagnostic>,
+    /// How many were said, those past the bound too.
+    pub(super) said: usize,
 }
 
 impl Notes<'_> {
     /// Adds a finding at a line and a column, 0 where it is not known, with what to do about it unless that is empty.
     pub(super) fn say(&mut self, code: Code, (line, column): (u32, u32), message: impl Into<String>, hint: &str) {
+        self.said += 1;
         if self.found.iter().filter(|found| found.code == code).count() >= OF_A_CODE_MAX {
             return;
         }

@@ -78,7 +78,11 @@ fn read_any(bytes: &[u8], path: &Path, source: Source) -> Result<Definition, Dia
         Format::Data | Format::Markdown => Dialect::GooseRecipe,
     });
     let definition = blank(bytes, path, source, dialect, String::new());
-    Assembly::new(definition, Notes { file: &file, found: warnings }, 1).read(&found.entries, &found.lost, &stem)
+    Assembly::new(definition, Notes { file: &file, found: warnings, said: 0 }, 1).read(
+        &found.entries,
+        &found.lost,
+        &stem,
+    )
 }
 
 /// Reads `bytes` as Markdown with frontmatter, whatever the ending of `path` is.
@@ -98,7 +102,7 @@ pub fn read_markdown(bytes: &[u8], path: &Path, source: Source) -> Result<Defini
     };
     let dialect = Dialect::of_path(path).or_else(|| Dialect::of_keys(&entries)).unwrap_or_default();
     let definition = blank(bytes, path, source, dialect, parts.body);
-    let notes = Notes { file: &file, found: warnings };
+    let notes = Notes { file: &file, found: warnings, said: 0 };
     Assembly::new(definition, notes, parts.line).read(&entries, &lost, &dialect::stem(path))
 }
 

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::definition::{Definition, Source};
 use super::diagnostic::Diagnostic;
 use super::walk::FILE_BYTES_MAX;
-use super::{AssistantId, keys, read_markdown, sha256_hex};
+use super::{AssistantId, Dialect, known, read_markdown, sha256_hex};
 
 /// Names that Windows keeps for devices, whatever their ending.
 const DEVICES: &[&str] = &["con", "prn", "aux", "nul"];
@@ -96,11 +96,12 @@ pub fn write(definition: &Definition) -> Result<Written, NotWritten> {
     Err(NotWritten::Differs { id: id(), fields: fields.map(|(field, _)| field.clone()).collect() })
 }
 
-/// What a definition says, without where it stands and what was found on reading it there.
+/// What a definition says, without where it stands, for which system, and what was found on reading it there.
 #[must_use]
 pub fn content(definition: &Definition) -> Definition {
-    let hash = String::new();
-    Definition { source: Source::Dir, path: None, content_hash: hash, warnings: Vec::new(), ..definition.clone() }
+    let (dialect, hash) = (Dialect::default(), String::new());
+    let bare = Definition { dialect, source: Source::Dir, path: None, content_hash: hash, ..definition.clone() };
+    Definition { warnings: Vec::new(), ..bare }
 }
 
 /// The name of the file of `id` in a folder: safe on every system.
@@ -120,7 +121,7 @@ pub fn file_name(id: &AssistantId) -> String {
 
 fn frontmatter(definition: &Definition) -> String {
     let Definition {
-        id: _,
+        id,
         name,
         description,
         system_prompt: _,
@@ -129,11 +130,16 @@ fn frontmatter(definition: &Definition) -> String {
         model,
         tags,
         allowed_callers,
+        may_spawn,
+        readonly,
         max_turns,
         timeout_ms,
+        session,
+        output_schema,
         mcp_servers,
         extra,
         examples,
+        dialect: _,
         source: _,
         path: _,
         content_hash: _,
@@ -142,14 +148,19 @@ fn frontmatter(definition: &Definition) -> String {
     let mut text = String::new();
     let mut put = |key: &str, forms: Vec<String>, fits: &dyn Fn(&Definition) -> bool| {
         // A value that the field could not be is kept as an unknown one, and stands in its place again.
-        if !extra.keys().any(|own| keys::fold(own) == keys::fold(key)) {
+        if !extra.keys().any(|own| known::fold(own) == known::fold(key)) {
             let fitting = forms.iter().position(|form| alone(form).is_some_and(|read| fits(&read)));
             text.push_str(&forms[fitting.unwrap_or(0)]);
         }
     };
     let one = |key: &str, value: Value| vec![yaml::entry(key, &value)];
     let list = |key: &str, names: &[String]| vec![yaml::entry(key, &json!(names)), yaml::switches(key, names)];
-    put("name", one("name", json!(name)), &|_| true);
+    if AssistantId::from_name(name, id.as_str()) == *id {
+        put("name", one("name", json!(name)), &|_| true);
+    } else {
+        put("name", one("name", json!(id)), &|_| true);
+        put("display_name", one("display_name", json!(name)), &|_| true);
+    }
     if !description.is_empty() || !examples.is_empty() {
         let whole = with_examples(description, examples);
         // A list of lines is taken as it is; a single line with a `\n` in it would be unfolded.
@@ -179,6 +190,18 @@ fn frontmatter(definition: &Definition) -> String {
         put("allowed_callers", list("allowed_callers", callers), &|read| {
             read.allowed_callers.as_ref() == Some(callers)
         });
+    }
+    if let Some(whom) = may_spawn {
+        put("agents", list("agents", whom), &|read| read.may_spawn.as_ref() == Some(whom));
+    }
+    if *readonly {
+        put("readonly", one("readonly", json!(true)), &|_| true);
+    }
+    if let Some(session) = session {
+        put("session", one("session", json!(session)), &|_| true);
+    }
+    if let Some(schema) = output_schema {
+        put("outputSchema", one("outputSchema", schema.clone()), &|_| true);
     }
     if let Some(turns) = max_turns {
         put("maxTurns", one("maxTurns", json!(turns)), &|_| true);

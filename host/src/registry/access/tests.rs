@@ -45,7 +45,7 @@ fn what_can_be_read_is_meant() {
     check("permissions: {allow: ['Bash(curl:*)'], deny: [Write]}", "[Bash(curl:*)] not Write");
     check("permissions: {allow: [Bash], deny: []}\ntools: [Read]", "[Read]");
     check("permissions: {deny: [Bash]}", "- not Bash");
-    check("permission: {edit: deny, bash: allow}", "- not edit multiedit patch write write_file");
+    check("permission: {edit: deny, bash: allow}", "- not edit write patch multiedit write_file");
     check("permission: {'*': deny, read: allow}", "[read]");
     check("permission: {'*': deny, read: allow}\ntools: {read: true, bash: true}", "[read]");
     check("permission: {'*': deny, '*': allow}", "-");
