@@ -107,7 +107,7 @@ impl Access {
             notes.say(Code::AccessNarrowed, self.denied_at, message, "name the tool without parentheses to mean this");
         }
         if self.denied.len() > LIST_MAX {
-            let message = format!("it must not have {} tools, more than {LIST_MAX}: it has none", self.denied.len());
+            let message = format!("it must not have more than {LIST_MAX} tools, so it has none");
             notes.say(Code::AccessClosed, self.denied_at, message, "name the tools that it may have in `tools`");
             self.closed = true;
             self.denied.truncate(LIST_MAX);
@@ -159,7 +159,7 @@ impl Access {
     fn denied(&mut self, entry: &Entry, notes: &mut Notes<'_>) {
         let found = fields::names(&entry.value);
         // Whatever a map says of a name behind `disallowedTools`, it is named there.
-        self.denied.extend(found.taken.into_iter().chain(found.refused));
+        found.taken.iter().chain(&found.refused).for_each(|name| self.deny(name));
         self.denied_at = place(entry);
         if found.unreadable {
             self.closed = true;
@@ -167,9 +167,9 @@ impl Access {
         }
     }
 
-    /// Denies one tool more, once.
+    /// Denies one tool more, once. Past the bound it has no tools at all.
     fn deny(&mut self, name: &str) {
-        if !self.denied.iter().any(|denied| denied == name) {
+        if self.denied.len() <= LIST_MAX && !self.denied.iter().any(|denied| denied == name) {
             self.denied.push(name.to_owned());
         }
     }

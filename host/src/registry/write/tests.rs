@@ -110,7 +110,7 @@ fn what_a_file_cannot_hold_is_told() {
     check(Definition { timeout_ms: Some(u64::MAX - 1), ..x() }, &differs("timeout_ms"));
     check(Definition { mcp_servers: Some(Value::Null), ..x() }, &differs("extra"));
     let twice = Map::from_iter([("Tools".to_owned(), json!({ "a": [] }))]);
-    check(Definition { tools: Some(vec!["a".into()]), extra: twice, ..x() }, &differs("disallowed_tools, tools"));
+    check(Definition { tools: Some(vec!["a".into()]), extra: twice, ..x() }, &differs("tools, disallowed_tools"));
     let control = "`x` cannot be written to a file: a control character stands at byte 18; the file is no text";
     check(Definition { system_prompt: "a\u{1b}[0m".into(), ..x() }, control);
     let long = "`x` cannot be written to a file: it has 2000018 bytes, and 1048576 is the most that is read";
