@@ -107,7 +107,7 @@ impl Access {
             notes.say(Code::AccessNarrowed, self.denied_at, message, "name the tool without parentheses to mean this");
         }
         if self.denied.len() > LIST_MAX {
-            let message = format!("it must not have more than {LIST_MAX} tools, so it has none");
+            let message = format!("it names more than {LIST_MAX} tools that it must not have, so it has none");
             notes.say(Code::AccessClosed, self.denied_at, message, "name the tools that it may have in `tools`");
             self.closed = true;
             self.denied.truncate(LIST_MAX);
