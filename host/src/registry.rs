@@ -107,7 +107,7 @@ impl Registry {
     /// # Errors
     /// Why it is no assistant.
     pub fn read_file(path: &Path, source: Source) -> Result<Definition, Diagnostic> {
-        walk::read(path).and_then(|bytes| reader::read_markdown(&bytes, path, source))
+        walk::read(path).map_err(|why| reader::stray(why, path)).and_then(|bytes| reader::read(&bytes, path, source))
     }
 
     /// A registry of `definitions`, first in precedence first, without files.
