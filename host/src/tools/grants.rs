@@ -72,19 +72,16 @@ pub fn grant(asked: Option<&[String]>, aliases: &BTreeMap<String, String>, table
         return grants;
     };
     for name in asked {
-        if is_restricted(name) {
-            grants.unavailable.push(Unavailable {
-                tool: name.clone(),
-                why: "it is asked for some calls only, which no tool of this host can be held to; without the parentheses \
-                      it is asked for all"
-                    .to_owned(),
-            });
-            continue;
-        }
         match names_of(name, aliases, table) {
             found if found.is_empty() => grants.unavailable.push(Unavailable {
                 tool: name.clone(),
                 why: "no tool of this host has that name; [tool_aliases] in the configuration maps it to one"
+                    .to_owned(),
+            }),
+            _ if is_restricted(name) => grants.unavailable.push(Unavailable {
+                tool: name.clone(),
+                why: "it is asked for some calls only, which no tool of this host can be held to; without the parentheses \
+                      it is asked for all"
                     .to_owned(),
             }),
             found => grants.tools.extend(found),
