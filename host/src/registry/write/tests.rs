@@ -200,7 +200,7 @@ prop_compose! {
         let prompt: String = prompt.chars().filter(printable).collect();
         let wish = |model: &String| !matches!(model.to_ascii_lowercase().as_str(), "inherit" | "default");
         // Of two keys that are one but for their spelling, a reader keeps one.
-        let folded: BTreeMap<_, _> = extra.into_iter().map(|entry| (keys::fold(&entry.0), entry)).collect();
+        let folded: BTreeMap<_, _> = extra.into_iter().map(|entry| (known::fold(&entry.0), entry)).collect();
         Definition {
             id: AssistantId::from_name(&name, "x"),
             description,
