@@ -64,7 +64,7 @@ pub(super) async fn remove(places: &Places, args: &RemoveArgs) -> Result<u8, Fai
         }
         if !args.json {
             let place = one.path.as_ref().map_or("the database".to_owned(), |path| path.display().to_string());
-            say(&format!("{:<32} {place}", one.id));
+            say(&format!("{:<32} {place}", one.id.as_str()));
         }
         removed.push(json!({ "assistant_id": one.id, "source": one.source, "path": one.path }));
         for hidden in registry.shadowed().iter().filter(|hidden| hidden.id == one.id) {

@@ -1,5 +1,8 @@
 //! Collections are taken in.
 
+#[cfg(target_os = "linux")]
+use conformance::doors::until;
+
 use super::*;
 
 /// A folder as one finds them: assistants of several systems, a document, a double, a broken one.
@@ -36,6 +39,10 @@ async fn import_takes_a_collection_in_once() {
     assert_eq!((&listed["totals"]["assistants"], &listed["assistants"][0]["source"]), (&json!(3), &json!("database")));
     let found = home.json(&["search", "check an invoice"]).await;
     assert_eq!(found["items"][0]["assistant_id"], "invoice-checker");
+    home.out(&["new", "Painter of houses", "--to", "user", "--tag", "other"]).await;
+    assert_eq!(home.json(&["list", "--tag", "team"]).await["totals"]["assistants"], 3);
+    let found = home.json(&["search", "painter", "--tag", "Team"]).await;
+    assert_eq!((&found["items"][0]["assistant_id"], &found["total_matches"]), (&json!("painter"), &json!(1)));
     assert!(home.out(&["export", "painter"]).await.contains("tags: [team]"));
     home.write("lib/a/poet.md", &assistant("poet", "send_message"));
     home.fails(&["import", "../lib/a", "--tag", "team"], 1, "another `poet` is in the database; --replace").await;
@@ -105,4 +112,28 @@ async fn without_room_all_or_nothing_is_stored() {
     let files = std::fs::read_dir(home.path().join("out")).expect("a folder");
     assert_eq!(files.count(), 1, "only the one from before");
     assert_eq!(home.json(&["import", "../lib"]).await["totals"]["added"], 200);
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_in_the_middle_all_or_nothing_is_stored() {
+    let home = Home::new();
+    for n in 0..500 {
+        home.write(&format!("lib/a{n}.md"), &assistant(&format!("a{n}"), ""));
+    }
+    let mut child = home.command(&["import", "../lib"]).spawn().expect("it runs");
+    let states = home.path().join(".local/state/assistant-host");
+    // The log of changes grows: what is imported is on its way. Where that was too fast to be seen, it is done already.
+    until("a change", || {
+        let state = std::fs::read_dir(&states).ok()?.flatten().next()?.path();
+        let bytes = |name: &str| std::fs::metadata(state.join(name)).map(|file| file.len());
+        let grows = bytes("assistant-host.db-wal").is_ok_and(|log| log > 300_000);
+        let done = bytes("assistant-host.db").is_ok_and(|file| file > 300_000);
+        (grows || done).then_some(())
+    });
+    child.kill().await.expect("it is killed");
+    let there = home.json(&["list"]).await["totals"]["assistants"].as_u64().expect("a number");
+    assert!(there == 0 || there == 500, "{there} of 500");
+    let again = home.json(&["import", "../lib"]).await["totals"].clone();
+    assert_eq!((&again["added"], &again["unchanged"]), (&json!(500 - there), &json!(there)));
 }
