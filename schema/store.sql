@@ -211,3 +211,7 @@ CREATE INDEX processes_living_child ON assistant_processes (parent_process_id)
   WHERE parent_process_id IS NOT NULL AND status IN ('queued', 'starting', 'running', 'waiting');
 DROP INDEX messages_queued;
 CREATE INDEX messages_queued ON assistant_messages (to_process_id, seq, kind) WHERE delivered_at IS NULL;
+
+-- What is looked at of all assistants when a host opens, apart from their texts.
+CREATE INDEX assistants_mirrored ON assistants (id, content_hash, path, source, deleted_at);
+CREATE INDEX assistants_own ON assistants (id) WHERE source = 'database' AND deleted_at IS NULL;

@@ -372,7 +372,7 @@ fn open_files(options: Options) -> Result<Shared, OpenError> {
     let lock = lock::hold(&options.state, options.lock_wait)?;
     let (store, files) = reload::open(&options)?;
     let stored = store.look(|db| Ok::<_, StoreError>(mirror::stored(db)?))?;
-    let registry = files.registry().join(stored.into_iter().map(Arc::new));
+    let (reloads, registry) = reload::Reloads::first(files, stored);
     let search = SearchIndex::open(&options.state.join("search"), &registry)?;
     Ok(Shared {
         tools,
@@ -389,7 +389,7 @@ fn open_files(options: Options) -> Result<Shared, OpenError> {
         registry_changed: broadcast::Sender::new(REGISTRIES_MAX),
         deltas: broadcast::Sender::new(DELTAS_MAX),
         graces: sessions::Graces::default(),
-        reloads: reload::Reloads::after(files),
+        reloads,
         slept: slept::Slept::default(),
         keys_elsewhere: RwLock::default(),
         _lock: lock,

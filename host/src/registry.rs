@@ -174,6 +174,11 @@ impl Registry {
         self.by_id.get(id).map(|at| &self.assistants[*at])
     }
 
+    /// Where in [`Registry::assistants`] the one with this id is.
+    pub(crate) fn place(&self, id: &str) -> Option<usize> {
+        self.by_id.get(id).copied()
+    }
+
     /// The assistant with this id or display name, in any case.
     #[must_use]
     pub fn find_exact(&self, id_or_name: &str) -> Option<&Arc<Definition>> {

@@ -8,27 +8,32 @@
 //! The index is derived from the registry: delete it and it is rebuilt.
 
 mod analyzer;
+mod changes;
 mod corpus;
 mod document;
 mod exact;
 mod explain;
+mod files;
 mod index;
 mod query;
 mod scoring;
+mod segment;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tantivy::Index;
+use tantivy::{Index, TantivyError};
 
 use crate::registry::{AssistantId, Definition, Registry, Source};
+use changes::Update;
 use corpus::{Answer, Corpus};
 use exact::Exact;
 use query::{Matched, QueryTerm, Weighed};
 
 pub use explain::{Explanation, InField, Verdict, Word};
 pub use query::{QUERY_BYTES_MAX, QUERY_TERMS_MAX};
+use segment::Before;
 
 /// The least score of a hit, unless the caller says otherwise.
 pub const MIN_SCORE: f32 = 0.2;
@@ -38,6 +43,8 @@ pub struct SearchIndex {
     assistants: Vec<Arc<Definition>>,
     exact: Exact,
     corpus: Corpus,
+    /// Where the next update is written.
+    index: Index,
     /// Where it is kept; none where it is in memory only.
     folder: Option<PathBuf>,
 }
@@ -96,10 +103,11 @@ impl SearchIndex {
     /// # Errors
     /// Those of tantivy, which has no reason for one here.
     pub fn in_memory(registry: &Registry) -> Result<Self, SearchError> {
-        Ok(Self::over(&index::in_memory(registry)?, registry)?)
+        Ok(Self::over(index::in_memory(registry)?, registry, None)?)
     }
 
-    /// The index in `folder`, which is built anew where it is missing, damaged, or of other assistants.
+    /// The index in `folder`, brought up to date with `registry`; built anew where it is missing, damaged, made by
+    /// another version, or mostly of other assistants.
     ///
     /// Where it cannot be (another program writes it, nothing may be written there), the index is in memory, and the
     /// log says so.
@@ -107,8 +115,8 @@ impl SearchIndex {
     /// # Errors
     /// As [`SearchIndex::in_memory`].
     pub fn open(folder: &Path, registry: &Registry) -> Result<Self, SearchError> {
-        match index::on_disk(folder, registry).and_then(|index| Self::over(&index, registry)) {
-            Ok(index) => Ok(Self { folder: Some(folder.to_owned()), ..index }),
+        match Self::on_disk(folder, registry) {
+            Ok(index) => Ok(index),
             Err(error) => {
                 tracing::warn!(folder = %folder.display(), %error, "the search index is kept in memory");
                 Self::in_memory(registry)
@@ -116,24 +124,70 @@ impl SearchIndex {
         }
     }
 
-    /// The index of `registry`, which comes after the registry of this one; in the same place.
+    /// The index of `registry`, which comes after the registry of this one; in the same place. What differs is written,
+    /// and this one stays as it is.
     ///
     /// # Errors
     /// As [`SearchIndex::in_memory`].
     pub fn follow(&self, registry: &Registry) -> Result<Self, SearchError> {
-        match &self.folder {
-            Some(folder) => Self::open(folder, registry),
-            None => Self::in_memory(registry),
+        match (self.next(registry), &self.folder) {
+            (Ok(next), folder) => Ok(Self { folder: folder.clone(), ..next }),
+            (Err(error), Some(folder)) => {
+                tracing::warn!(folder = %folder.display(), %error, "the search index was not brought up to date; it is opened anew");
+                Self::open(folder, registry)
+            }
+            (Err(error), None) => {
+                tracing::warn!(%error, "the search index was not brought up to date; it is built anew");
+                Self::in_memory(registry)
+            }
         }
     }
 
-    fn over(index: &Index, registry: &Registry) -> tantivy::Result<Self> {
+    fn on_disk(folder: &Path, registry: &Registry) -> tantivy::Result<Self> {
+        let opened =
+            index::open(folder).and_then(|index| index.map(|index| Self::caught_up(index, registry)).transpose());
+        let index = match opened {
+            Ok(Some(index)) => index,
+            Ok(None) => {
+                tracing::debug!(folder = %folder.display(), "there is no search index of this version yet");
+                Self::over(index::build(folder, registry)?, registry, None)?
+            }
+            Err(error) => {
+                tracing::info!(folder = %folder.display(), %error, "the search index is damaged, and built anew");
+                Self::over(index::build(folder, registry)?, registry, None)?
+            }
+        };
+        Ok(Self { folder: Some(folder.to_owned()), ..index })
+    }
+
+    /// `index`, whatever it is of, made that of `registry`.
+    fn caught_up(index: Index, registry: &Registry) -> tantivy::Result<Self> {
+        let labels = segment::all_labels(&index)?;
+        let update = Update::of_labels(&labels, registry);
+        write(&index, &update, registry)?;
+        Self::over(index, registry, None)
+    }
+
+    fn next(&self, registry: &Registry) -> tantivy::Result<Self> {
+        let (update, moves) = Update::between(&self.assistants, registry.assistants());
+        write(&self.index, &update, registry)?;
+        let before = Before { corpus: &self.corpus, assistants: &self.assistants, moves: &moves };
+        Self::over(self.index.clone(), registry, Some(&before))
+    }
+
+    fn over(index: Index, registry: &Registry, before: Option<&Before<'_>>) -> tantivy::Result<Self> {
         let assistants = registry.assistants().to_vec();
-        let places: HashMap<&str, usize> =
-            assistants.iter().enumerate().map(|(place, found)| (found.id.as_str(), place)).collect();
         let exact = Exact::new(&assistants);
-        let corpus = Corpus::read(index, &places)?;
-        Ok(Self { assistants, exact, corpus, folder: None })
+        let corpus = Corpus::read(&index, registry, before)?;
+        let places = |segment: &segment::Segment| segment.places.iter().flatten().count();
+        let placed: usize = corpus.segments.iter().map(places).sum();
+        if placed != assistants.len() || corpus.documents != placed as u64 {
+            let (has, of) = (corpus.documents, assistants.len());
+            return Err(TantivyError::SystemError(format!(
+                "{placed} of its {has} documents are those of {of} assistants"
+            )));
+        }
+        Ok(Self { assistants, exact, corpus, index, folder: None })
     }
 
     /// The assistants for a task, best first, at most `limit`.
@@ -189,6 +243,14 @@ impl SearchIndex {
         }
         Ok(ranked)
     }
+}
+
+/// Writes what makes `index` that of `registry`.
+fn write(index: &Index, update: &Update<'_>, registry: &Registry) -> tantivy::Result<()> {
+    if update.is_empty() {
+        return Ok(());
+    }
+    if update.is_all(registry) { index::fill(index, registry) } else { index::apply(index, update) }
 }
 
 /// Keeps the best `count`, best first.

@@ -23,8 +23,10 @@ pub enum NotStored {
     /// The store's.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// It is stored, and the host could not read its assistants anew.
-    #[error(transparent)]
+    /// It is stored, and not taken on yet: the next change or reading of the assistants does that.
+    #[error(
+        "the assistant is stored and cannot be found yet, the next change of an assistant or the next start sees to it: {0}"
+    )]
     Reload(#[from] OpenError),
 }
 
@@ -55,14 +57,12 @@ impl Host {
     /// [`NotStored::Unknown`] and [`NotStored::OfAFile`].
     pub async fn remove_assistant(&self, id: &AssistantId) -> Result<(), NotStored> {
         let (host, id) = (self.clone(), id.clone());
-        let removed = self.store().write(move |tx| {
+        self.change(move |tx| {
             own(host.found(tx, &id)?, id.clone())?;
             mirror::delete(tx.db, &id, tx.now).map_err(StoreError::from)?;
-            Ok::<_, NotStored>(())
-        });
-        removed.await?;
-        self.rejoin().await?;
-        Ok(())
+            Ok(((), vec![id]))
+        })
+        .await
     }
 
     /// The definition that a process started with.
@@ -93,14 +93,27 @@ impl Host {
         may: impl FnOnce(Option<Source>, AssistantId) -> Result<(), NotStored> + Send + 'static,
     ) -> Result<(), NotStored> {
         let host = self.clone();
-        let stored = self.store().write(move |tx| {
+        self.change(move |tx| {
             may(host.found(tx, &definition.id)?, definition.id.clone())?;
             mirror::put(tx.db, &definition, tx.now).map_err(StoreError::from)?;
-            Ok::<_, NotStored>(())
+            Ok(((), vec![definition.id]))
+        })
+        .await
+    }
+
+    /// Does `job`, which tells the ids of the database's assistants that it has changed, and takes those on. Whoever gives
+    /// up waiting does not stop it half way.
+    async fn change<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut Tx<'_>) -> Result<(T, Vec<AssistantId>), NotStored> + Send + 'static,
+    ) -> Result<T, NotStored> {
+        let host = self.clone();
+        let changing = self.0.runners.spawn(async move {
+            let (done, changed) = host.store().write(job).await?;
+            host.rejoin(changed).await?;
+            Ok(done)
         });
-        stored.await?;
-        self.rejoin().await?;
-        Ok(())
+        changing.await.unwrap_or(Err(StoreError::Panicked.into()))
     }
 }
 

@@ -1,19 +1,23 @@
 //! The assistants read anew: the files of the sources, what the database keeps, the mirror and the search index.
 
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use tokio::sync::Mutex;
 
 use super::{Host, OpenError, Options};
-use crate::registry::{Files, Registry, mirror};
+use crate::registry::mirror::{self, Difference};
+use crate::registry::{AssistantId, Definition, Files, Registry};
 use crate::search::SearchIndex;
 use crate::store::{Store, StoreError};
 
 /// One at a time. Who asks while one runs gets the next one, and shares it with all others that asked meanwhile.
 pub(super) struct Reloads {
     asked: AtomicU64,
+    /// The database's own that were changed and are not taken on yet, each with the number of its change.
+    touched: std::sync::Mutex<HashMap<AssistantId, u64>>,
     read: Mutex<Read>,
 }
 
@@ -22,15 +26,21 @@ struct Read {
     /// The last request that is served.
     served: u64,
     files: Arc<Files>,
+    /// The database's own.
+    stored: BTreeMap<AssistantId, Arc<Definition>>,
 }
 
-/// What comes in the place of what there is.
-type Next = (Arc<Registry>, Arc<SearchIndex>);
-
 impl Reloads {
-    /// Goes on from `files`.
-    pub(super) fn after(files: Files) -> Self {
-        Self { asked: AtomicU64::new(0), read: Mutex::new(Read { served: 0, files: Arc::new(files) }) }
+    /// Goes on from `files`, which were read first, joined with what is `stored`.
+    pub(super) fn first(files: Files, stored: Vec<Definition>) -> (Self, Registry) {
+        let stored: BTreeMap<_, _> = stored.into_iter().map(|one| (one.id.clone(), Arc::new(one))).collect();
+        let registry = files.registry().join(stored.values().cloned());
+        let read = Read { served: 0, files: Arc::new(files), stored };
+        (Self { asked: AtomicU64::new(0), touched: std::sync::Mutex::default(), read: Mutex::new(read) }, registry)
+    }
+
+    fn touched(&self) -> MutexGuard<'_, HashMap<AssistantId, u64>> {
+        self.touched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -61,52 +71,98 @@ impl Host {
         let (host, known) = (self.clone(), read.files.clone());
         let reading = tokio::task::spawn_blocking(move || known.again(&host.0.options.sources, SystemTime::now()));
         let files = Arc::new(reading.await.map_err(|error| panicked(&error))?);
-        let changed = self.put_in_place(files.clone()).await?;
-        *read = Read { served: asked, files };
+        let changed = self.put_in_place(files.clone(), &mut read).await?;
+        (read.served, read.files) = (asked, files);
         Ok(changed)
     }
 
-    /// Takes on what changed in the database; the files are those that were read last.
+    /// Takes on what was committed of the database's own assistants `ids`; the files are those that were read last. All
+    /// who wait for that share the next one. What could not be taken on is so with the next one, and with each
+    /// [`Host::reload`].
     ///
     /// # Errors
     /// As [`Host::reload`].
-    pub(super) async fn rejoin(&self) -> Result<bool, OpenError> {
-        let read = self.0.reloads.read.lock().await;
-        self.put_in_place(read.files.clone()).await
+    pub(super) async fn rejoin(&self, ids: Vec<AssistantId>) -> Result<(), OpenError> {
+        let change = self.0.reloads.asked.fetch_add(1, Ordering::Relaxed);
+        self.0.reloads.touched().extend(ids.iter().map(|id| (id.clone(), change)));
+        let mut read = self.0.reloads.read.lock().await;
+        let waits = ids.iter().any(|id| self.0.reloads.touched().contains_key(id));
+        if waits {
+            let files = read.files.clone();
+            self.put_in_place(files, &mut read).await?;
+        }
+        Ok(())
     }
 
     /// Joins `files` with what the database keeps, and puts that in place of what there is where it is another.
-    async fn put_in_place(&self, files: Arc<Files>) -> Result<bool, OpenError> {
-        let host = self.clone();
-        let joining = tokio::task::spawn_blocking(move || host.next(&files));
-        let Some((registry, index)) = joining.await.map_err(|error| panicked(&error))?? else { return Ok(false) };
-        let mirrored = registry.clone();
-        let mirrored =
-            self.store().write(move |tx| Ok::<_, StoreError>(mirror::mirror(tx.db, &mirrored, tx.now)?)).await?;
-        tracing::info!(?mirrored, "the assistants were read again");
-        // The registry first: what the index does not know yet is not found, what the registry did not know would be an
-        // error.
-        *self.0.registry.write().unwrap_or_else(PoisonError::into_inner) = registry.clone();
-        *self.0.search.write().unwrap_or_else(PoisonError::into_inner) = index;
-        // Nobody follows the changes, mostly.
-        drop(self.0.registry_changed.send(registry));
-        Ok(true)
+    async fn put_in_place(&self, files: Arc<Files>, read: &mut Read) -> Result<bool, OpenError> {
+        let touched = self.0.reloads.touched().clone();
+        let (host, ids) = (self.clone(), touched.keys().cloned().collect::<Vec<_>>());
+        let looking = tokio::task::spawn_blocking(move || host.own(ids));
+        for (id, own) in looking.await.map_err(|error| panicked(&error))?? {
+            match own {
+                Some(definition) => _ = read.stored.insert(id, definition),
+                None => _ = read.stored.remove(&id),
+            }
+        }
+        let (host, stored) = (self.clone(), read.stored.values().cloned().collect());
+        let joining = tokio::task::spawn_blocking(move || host.next(&files, stored));
+        let next = joining.await.map_err(|error| panicked(&error))??;
+        let changed = next.is_some();
+        if let Some(Next { registry, index, difference }) = next {
+            if !difference.is_empty() {
+                let mirrored = self.store().write(move |tx| {
+                    let mirrored = mirror::follow(tx.db, &difference, tx.now);
+                    mirrored.map_err(StoreError::from)
+                });
+                let mirrored = mirrored.await?;
+                tracing::info!(?mirrored, "the assistants were read again");
+            }
+            // The registry first: what the index does not know yet is not found, what the registry did not know would be
+            // an error.
+            *self.0.registry.write().unwrap_or_else(PoisonError::into_inner) = registry.clone();
+            *self.0.search.write().unwrap_or_else(PoisonError::into_inner) = index;
+            // Nobody follows the changes, mostly.
+            drop(self.0.registry_changed.send(registry));
+        }
+        // What was changed again meanwhile has another number.
+        self.0.reloads.touched().retain(|id, change| touched.get(id) != Some(change));
+        Ok(changed)
     }
 
-    /// The registry and its index after those that there are; none where nothing is another.
-    fn next(&self, files: &Files) -> Result<Option<Next>, OpenError> {
+    /// What the database keeps of its own under each of `ids`.
+    fn own(&self, ids: Vec<AssistantId>) -> Result<Vec<Own>, StoreError> {
         let old = self.registry();
-        let stored = self.store().look(|db| Ok::<_, StoreError>(mirror::stored(db)?))?;
-        let registry = files.registry().join(stored.into_iter().map(|one| old.same_or(one)));
+        self.store().look(|db| {
+            let one = |id: AssistantId| {
+                let own = mirror::kept(db, &id)?;
+                Ok((id, own.map(|own| old.same_or(own))))
+            };
+            ids.into_iter().map(one).collect()
+        })
+    }
+
+    /// What comes after what there is; none where nothing is another.
+    fn next(&self, files: &Files, stored: Vec<Arc<Definition>>) -> Result<Option<Next>, OpenError> {
+        let old = self.registry();
+        let registry = files.registry().join(stored);
         if registry == *old {
             return Ok(None);
         }
-        let index = match registry.fingerprint() == old.fingerprint() {
-            true => self.search(),
-            false => Arc::new(self.search().follow(&registry)?),
-        };
-        Ok(Some((Arc::new(registry), index)))
+        let index = Arc::new(self.search().follow(&registry)?);
+        let difference = Difference::between(&old, &registry);
+        Ok(Some(Next { registry: Arc::new(registry), index, difference }))
     }
+}
+
+/// What the database keeps of its own under an id.
+type Own = (AssistantId, Option<Arc<Definition>>);
+
+/// A registry, its index, and what is another in the rows of its files.
+struct Next {
+    registry: Arc<Registry>,
+    index: Arc<SearchIndex>,
+    difference: Difference,
 }
 
 fn panicked(error: &tokio::task::JoinError) -> StoreError {

@@ -1,6 +1,6 @@
 //! The id of an assistant: its slug.
 
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
 use std::fmt;
 use std::str::FromStr;
 
@@ -38,6 +38,12 @@ impl AssistantId {
     /// The bare text.
     #[must_use]
     pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Borrow<str> for AssistantId {
+    fn borrow(&self) -> &str {
         &self.0
     }
 }

@@ -3,6 +3,7 @@
 //! Each function is a part of the caller's transaction.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
@@ -23,7 +24,14 @@ pub struct MirrorSummary {
     pub unchanged: usize,
 }
 
-/// Makes the rows of files match `registry`. Rows of the database's own are left alone.
+/// The files' assistants that differ in two registries.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Difference {
+    changed: Vec<Arc<Definition>>,
+    gone: Vec<AssistantId>,
+}
+
+/// Makes the rows of files match `registry`, whatever they are. Rows of the database's own are left alone.
 ///
 /// # Errors
 /// Those of SQLite; the caller's transaction must then be rolled back.
@@ -33,31 +41,97 @@ pub fn mirror(db: &Connection, registry: &Registry, now_ms: i64) -> Result<Mirro
     let mut select = db.prepare_cached("SELECT id, content_hash, path, source, deleted_at IS NULL FROM assistants")?;
     let mut found = select.query([])?;
     while let Some(row) = found.next()? {
-        let place: (String, Option<String>, String) = (row.get(1)?, row.get(2)?, row.get(3)?);
+        let place: Place = (row.get(1)?, row.get(2)?, row.get(3)?);
         rows.insert(row.get::<_, String>(0)?, (place, row.get::<_, bool>(4)?));
     }
     for definition in registry.assistants().iter().filter(|definition| definition.source != Source::Database) {
-        let place = (definition.content_hash.clone(), path(definition), definition.source.label().to_owned());
-        match rows.remove(definition.id.as_str()) {
-            // An app's own row of the same id is hidden by the file, not overwritten.
-            Some(((_, _, source), true)) if source == Source::Database.label() => continue,
-            Some((old, true)) if old == place => {
-                summary.unchanged += 1;
-                continue;
-            }
-            Some((_, true)) => summary.changed += 1,
-            Some((_, false)) => summary.revived += 1,
-            None => summary.added += 1,
-        }
-        upsert(db, definition, now_ms)?;
+        let row = rows.remove(definition.id.as_str());
+        take(db, definition, row, now_ms, &mut summary)?;
     }
-    let mut delete = db.prepare_cached("UPDATE assistants SET deleted_at = ?2, updated_at = ?2 WHERE id = ?1")?;
     for (id, ((_, _, source), alive)) in rows {
         if alive && source != Source::Database.label() {
-            summary.deleted += delete.execute(params![id, now_ms])?;
+            summary.deleted += usize::from(leave(db, &id, now_ms)?);
         }
     }
     Ok(summary)
+}
+
+/// Makes the rows of files match the registry after one that they match. Only those that differ are looked at.
+///
+/// # Errors
+/// As [`mirror`].
+pub fn follow(db: &Connection, difference: &Difference, now_ms: i64) -> Result<MirrorSummary> {
+    let mut summary = MirrorSummary::default();
+    let sql = "SELECT content_hash, path, source, deleted_at IS NULL FROM assistants WHERE id = ?1";
+    let mut select = db.prepare_cached(sql)?;
+    for definition in &difference.changed {
+        let row = select.query_row([definition.id.as_str()], |row| {
+            Ok(((row.get(0)?, row.get(1)?, row.get(2)?), row.get::<_, bool>(3)?))
+        });
+        take(db, definition, row.optional()?, now_ms, &mut summary)?;
+    }
+    for id in &difference.gone {
+        summary.deleted += usize::from(leave(db, id.as_str(), now_ms)?);
+    }
+    Ok(summary)
+}
+
+impl Difference {
+    /// What differs of the files' assistants of two registries.
+    #[must_use]
+    pub fn between(old: &Registry, new: &Registry) -> Self {
+        let of_a_file = |found: &&Arc<Definition>| found.source != Source::Database;
+        let same = |new: &Arc<Definition>| {
+            let old = old.get(&new.id);
+            old.is_some_and(|old| Arc::ptr_eq(old, new) || place(old) == place(new))
+        };
+        let changed = new.assistants().iter().filter(of_a_file).filter(|new| !same(new)).cloned().collect();
+        let stays = |old: &Arc<Definition>| new.get(&old.id).is_some_and(|new| new.source != Source::Database);
+        let gone = old.assistants().iter().filter(of_a_file).filter(|old| !stays(old)).map(|old| old.id.clone());
+        Self { changed, gone: gone.collect() }
+    }
+
+    /// Whether nothing differs.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.changed.is_empty() && self.gone.is_empty()
+    }
+}
+
+/// By what a row matches its file: content, path and source.
+type Place = (String, Option<String>, String);
+
+fn place(definition: &Definition) -> Place {
+    (definition.content_hash.clone(), path(definition), definition.source.label().to_owned())
+}
+
+/// Makes the row of `definition`, which is `row` and alive or not, match it.
+fn take(
+    db: &Connection,
+    definition: &Definition,
+    row: Option<(Place, bool)>,
+    now_ms: i64,
+    summary: &mut MirrorSummary,
+) -> Result<()> {
+    match row {
+        // An app's own row of the same id is hidden by the file, not overwritten.
+        Some(((_, _, source), true)) if source == Source::Database.label() => return Ok(()),
+        Some((old, true)) if old == place(definition) => {
+            summary.unchanged += 1;
+            return Ok(());
+        }
+        Some((_, true)) => summary.changed += 1,
+        Some((_, false)) => summary.revived += 1,
+        None => summary.added += 1,
+    }
+    upsert(db, definition, now_ms)
+}
+
+/// Marks the row of a file as deleted; false where there is none.
+fn leave(db: &Connection, id: &str, now_ms: i64) -> Result<bool> {
+    let sql = "UPDATE assistants SET deleted_at = ?2, updated_at = ?2
+               WHERE id = ?1 AND source <> 'database' AND deleted_at IS NULL";
+    Ok(db.prepare_cached(sql)?.execute(params![id, now_ms])? > 0)
 }
 
 /// The assistants that the database keeps, by id.
@@ -79,6 +153,16 @@ pub fn stored(db: &Connection) -> Result<Vec<Definition>> {
         }
     }
     Ok(definitions)
+}
+
+/// The assistant `id` that the database keeps of its own, if there is one.
+///
+/// # Errors
+/// Those of SQLite, and a row that is no definition of this version.
+pub fn kept(db: &Connection, id: &AssistantId) -> Result<Option<Definition>> {
+    let sql = "SELECT definition FROM assistants WHERE id = ?1 AND source = 'database' AND deleted_at IS NULL";
+    let text: Option<String> = db.prepare_cached(sql)?.query_row([id.as_str()], |row| row.get(0)).optional()?;
+    text.map(|text| serde_json::from_str(&text).map_err(conversion)).transpose()
 }
 
 /// Keeps `definition` in the database, in place of one of the same id; its source becomes [`Source::Database`].

@@ -1,39 +1,23 @@
 //! What a search reads of the index: the postings, lengths and places of every segment.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::postings::{Postings, SegmentPostings};
-use tantivy::schema::{Field, IndexRecordOption};
-use tantivy::{DocSet, Index, InvertedIndexReader, ReloadPolicy, TERMINATED, Term};
+use tantivy::{DocSet, Index, TERMINATED};
 
 use super::document;
 use super::explain::InField;
 use super::query::{Matched, Weighed};
 use super::scoring::{self, FIELDS, Gains, WEIGHTS};
+use super::segment::{Before, Segment};
+use crate::registry::Registry;
 
 /// What the search reads of the index.
 pub(super) struct Corpus {
     pub(super) segments: Vec<Segment>,
+    /// Those that are not deleted; all numbers here count only them, so that they do not tell how the index came about.
     pub(super) documents: u64,
     /// Of each field.
     pub(super) gains: [Gains; FIELDS],
-}
-
-/// A part of the index.
-pub(super) struct Segment {
-    /// In the order of `document::NAMES`.
-    pub(super) texts: [Text; FIELDS],
-    /// The place in `assistants` of each document; none where it is deleted.
-    pub(super) places: Vec<Option<usize>>,
-}
-
-/// A field of a segment.
-pub(super) struct Text {
-    field: Field,
-    inverted: Arc<InvertedIndexReader>,
-    lengths: FieldNormReader,
 }
 
 /// How a document answers a query.
@@ -56,36 +40,24 @@ struct Cursor<'a> {
 }
 
 impl Corpus {
-    /// Reads `index`, whose assistants have their `places` by id.
-    pub(super) fn read(index: &Index, places: &HashMap<&str, usize>) -> tantivy::Result<Self> {
+    /// Reads `index`, which is that of `registry`. What `before` has read of it already is not read again.
+    pub(super) fn read(index: &Index, registry: &Registry, before: Option<&Before<'_>>) -> tantivy::Result<Self> {
         let (_, fields) = document::schema();
-        let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
-        let searcher = reader.searcher();
         let mut segments = Vec::new();
-        let (mut documents, mut words) = (0, [0; FIELDS]);
-        for segment in searcher.segment_readers() {
-            documents += u64::from(segment.max_doc());
-            let ids = segment.fast_fields().str(document::ID)?;
-            let mut id = String::new();
-            let mut own = vec![None; segment.max_doc() as usize];
-            for doc in segment.doc_ids_alive() {
-                if let Some(ids) = &ids
-                    && let Some(ordinal) = ids.term_ords(doc).next()
-                    && ids.ord_to_str(ordinal, &mut id)?
-                {
-                    own[doc as usize] = places.get(id.as_str()).copied();
+        for segment in index.searchable_segments()? {
+            let known = before.and_then(|before| before.segment(&segment));
+            segments.push(match (known, before) {
+                (Some(known), Some(before)) if known.deleted == segment.meta().num_deleted_docs() => {
+                    known.moved(before)
                 }
-            }
-            let text = |field| -> tantivy::Result<Text> {
-                let (inverted, lengths) = (segment.inverted_index(field)?, segment.get_fieldnorms_reader(field)?);
-                Ok(Text { field, inverted, lengths })
-            };
-            let [head, lead, body] = fields.texts;
-            let texts = [text(head)?, text(lead)?, text(body)?];
-            for (words, text) in words.iter_mut().zip(&texts) {
-                *words += text.inverted.total_num_tokens();
-            }
-            segments.push(Segment { texts, places: own });
+                (Some(known), Some(before)) => known.with_deletes(fields, &segment, before)?,
+                _ => Segment::open(fields, &segment, registry)?,
+            });
+        }
+        let (mut documents, mut words) = (0, [0; FIELDS]);
+        for segment in &segments {
+            documents += segment.documents;
+            words.iter_mut().zip(&segment.texts).for_each(|(words, text)| *words += text.words);
         }
         let gains = words.map(|words| Gains::new(words as f32 / documents.max(1) as f32));
         Ok(Self { segments, documents, gains })
@@ -157,15 +129,9 @@ impl Corpus {
         let mut counts = [0; FIELDS];
         for segment in &self.segments {
             for (count, text) in counts.iter_mut().zip(&segment.texts) {
-                *count += u64::from(text.inverted.doc_freq(&Term::from_field_text(text.field, term))?);
+                *count += segment.count(text, term)?;
             }
         }
         Ok(counts)
-    }
-}
-
-impl Text {
-    fn postings(&self, term: &str) -> std::io::Result<Option<SegmentPostings>> {
-        self.inverted.read_postings(&Term::from_field_text(self.field, term), IndexRecordOption::WithFreqs)
     }
 }

@@ -1,9 +1,12 @@
 //! An assistant as a document of the index: which text goes into which field.
 
-use tantivy::TantivyDocument;
-use tantivy::schema::{FAST, Field, IndexRecordOption, STRING, Schema, TextFieldIndexing, TextOptions};
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::analyzer::split_camel;
+use tantivy::schema::{FAST, Field, IndexRecordOption, STRING, Schema, TextFieldIndexing, TextOptions, Value};
+use tantivy::{TantivyDocument, Term};
+
+use super::analyzer::{analyzer, split_camel};
 use super::scoring::FIELDS;
 use crate::registry::{Definition, slug};
 
@@ -16,11 +19,14 @@ const LEAD_BYTES_MAX: usize = 1024;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fields {
     pub(super) id: Field,
+    /// Of what the document was made, see [`digest`].
+    pub(super) digest: Field,
     /// Those that are searched, in the order of [`NAMES`].
     pub(super) texts: [Field; FIELDS],
 }
 
 pub(super) const ID: &str = "id";
+pub(super) const DIGEST: &str = "digest";
 /// Name, description and tags as one text; the first line of the system prompt, which often says what the assistant
 /// is; the whole system prompt.
 pub(super) const NAMES: [&str; FIELDS] = ["head", "lead", "body"];
@@ -30,8 +36,9 @@ pub(super) fn schema() -> (Schema, Fields) {
     let indexing = TextFieldIndexing::default().set_tokenizer(ANALYZER).set_index_option(IndexRecordOption::WithFreqs);
     let text = TextOptions::default().set_indexing_options(indexing);
     let id = schema.add_text_field(ID, STRING | FAST);
+    let digest = schema.add_u64_field(DIGEST, FAST);
     let texts = NAMES.map(|name| schema.add_text_field(name, text.clone()));
-    (schema.build(), Fields { id, texts })
+    (schema.build(), Fields { id, digest, texts })
 }
 
 /// The document of an assistant.
@@ -46,12 +53,37 @@ pub(super) fn document(fields: Fields, definition: &Definition) -> TantivyDocume
     definition.tags.iter().for_each(|tag| add(tag));
     let mut document = TantivyDocument::new();
     document.add_text(fields.id, definition.id.as_str());
+    document.add_u64(fields.digest, digest(definition));
     for (field, text) in
         fields.texts.into_iter().zip([&*head, lead(&definition.system_prompt), &*definition.system_prompt])
     {
         document.add_text(field, text);
     }
     document
+}
+
+/// The different terms of the document of an assistant, without its id.
+pub(super) fn terms(fields: Fields, definition: &Definition) -> HashSet<Term> {
+    let document = document(fields, definition);
+    let mut analyzer = analyzer();
+    let mut terms = HashSet::new();
+    for (field, value) in document.field_values().filter(|(field, _)| *field != fields.id) {
+        let Some(text) = value.as_str() else { continue };
+        let mut stream = analyzer.token_stream(text);
+        while let Some(token) = stream.next() {
+            terms.insert(Term::from_field_text(field, &token.text));
+        }
+    }
+    terms
+}
+
+/// A hash over what the document of an assistant is made of, with that of its file in place of what was read there. It
+/// is compared with those of the same program only: where another one hashes otherwise, the documents are made anew.
+pub(super) fn digest(definition: &Definition) -> u64 {
+    let Definition { id, name, description, system_prompt, tags, content_hash, .. } = definition;
+    let mut hasher = DefaultHasher::new();
+    (id, name, description, system_prompt.len(), tags, content_hash).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// The first line of a prompt that has words and is no heading.

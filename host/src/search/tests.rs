@@ -1,5 +1,6 @@
-use std::fs;
-use std::path::PathBuf;
+mod disk;
+mod updates;
+
 use std::time::Instant;
 
 use super::*;
@@ -236,110 +237,6 @@ fn filters() {
     check("a", Some(Source::User), &[], 0.2, &[]);
     check("beans unheardof unseen", None, &[], 0.2, &[]);
     check("beans unheardof unseen", None, &[], 0.0, &["a", "b"]);
-}
-
-/// The files of an index, by size, largest first.
-fn files(folder: &Folder) -> Vec<PathBuf> {
-    let mut files: Vec<_> =
-        fs::read_dir(folder.path()).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
-    files.retain(|path| !path.to_string_lossy().ends_with(".lock"));
-    files.sort_by_key(|path| std::cmp::Reverse((fs::metadata(path).expect("a file").len(), path.clone())));
-    files
-}
-
-fn open_on_disk(folder: &Folder, registry: &Registry) -> SearchIndex {
-    index::on_disk(folder.path(), registry).and_then(|index| SearchIndex::over(&index, registry)).expect("on disk")
-}
-
-#[test]
-fn an_index_on_disk_is_used_again() {
-    let folder = Folder::new();
-    let staff = registry(STAFF);
-    assert_eq!(ids(&open_on_disk(&folder, &staff), "C++")[0], "cpp-pro");
-    let before = files(&folder);
-    assert_eq!(ids(&open_on_disk(&folder, &staff), "C++")[0], "cpp-pro");
-    assert_eq!(files(&folder), before, "nothing was written");
-    let fewer = registry(&STAFF[2..]);
-    assert_eq!(ids(&open_on_disk(&folder, &fewer), "C++"), [""; 0], "other assistants, another index");
-    let changed = registry(&["cpp-pro | Cooks | You cook."]);
-    assert_eq!(ids(&open_on_disk(&folder, &changed), "cook"), ["cpp-pro"]);
-    assert!(files(&folder).len() < 2 * before.len(), "the old files are gone");
-}
-
-#[test]
-fn a_damaged_index_is_built_anew() {
-    let staff = registry(STAFF);
-    let count = {
-        let folder = Folder::new();
-        open_on_disk(&folder, &staff);
-        files(&folder).len()
-    };
-    let check = |what: &str, damage: &dyn Fn(&std::path::Path)| {
-        for n in 0..count {
-            let folder = Folder::new();
-            drop(open_on_disk(&folder, &staff));
-            let file = files(&folder).remove(n);
-            damage(&file);
-            let index = open_on_disk(&folder, &staff);
-            assert_eq!(ids(&index, "发票"), ["发票核对"], "{what} {}", file.display());
-            assert_eq!(ids(&index, "mistakes"), ["code-reviewer"], "{what} {}", file.display());
-        }
-    };
-    for at in [0.0, 0.3, 0.6, 0.99] {
-        check("a flipped byte", &|file| {
-            let mut bytes = fs::read(file).expect("a file");
-            let place = (bytes.len() as f64 * at) as usize;
-            bytes[place] ^= 1;
-            fs::write(file, bytes).expect("written");
-        });
-    }
-    check("cut", &|file| {
-        let bytes = fs::read(file).expect("a file");
-        fs::write(file, &bytes[..bytes.len() / 2]).expect("written");
-    });
-    check("gone", &|file| fs::remove_file(file).expect("removed"));
-}
-
-#[test]
-fn another_version_is_built_anew() {
-    let folder = Folder::new();
-    let staff = registry(STAFF);
-    drop(open_on_disk(&folder, &staff));
-    let meta = folder.path().join("meta.json");
-    let text = fs::read_to_string(&meta).expect("meta.json");
-    let version = analyzer::ANALYZER_VERSION;
-    let old = text.replace(&format!("\"payload\": \"{version} "), &format!("\"payload\": \"{} ", version + 1));
-    let old = old.replace(&format!("\"payload\":\"{version} "), &format!("\"payload\":\"{} ", version + 1));
-    assert_ne!(old, text);
-    fs::write(&meta, &old).expect("written");
-    assert_eq!(ids(&open_on_disk(&folder, &staff), "C++")[0], "cpp-pro");
-    assert_ne!(fs::read_to_string(&meta).expect("meta.json"), old);
-}
-
-#[test]
-fn what_cannot_be_on_disk_is_in_memory() {
-    let staff = registry(STAFF);
-    let folder = Folder::new();
-    drop(open_on_disk(&folder, &staff));
-    let index = Index::open_in_dir(folder.path()).expect("an index");
-    let writer: tantivy::IndexWriter = index.writer_with_num_threads(1, 15_000_000).expect("a writer");
-    let fewer = registry(&STAFF[..1]);
-    index::on_disk(folder.path(), &fewer).expect_err("the lock is held");
-    assert_eq!(ids(&SearchIndex::open(folder.path(), &fewer).expect("in memory"), "code"), ["code-reviewer"]);
-    drop(writer);
-    index::on_disk(folder.path(), &staff).expect("untouched by the failure");
-    folder.write("file", "");
-    let no_folder = folder.path().join("file");
-    assert_eq!(ids(&SearchIndex::open(&no_folder, &staff).expect("in memory"), "C++")[0], "cpp-pro");
-}
-
-#[test]
-fn other_files_in_the_folder_stay() {
-    let folder = Folder::new();
-    folder.write("mine.txt", "mine");
-    drop(open_on_disk(&folder, &registry(STAFF)));
-    drop(open_on_disk(&folder, &registry(&STAFF[1..])));
-    assert_eq!(fs::read_to_string(folder.path().join("mine.txt")).expect("kept"), "mine");
 }
 
 #[test]

@@ -9,7 +9,8 @@ use super::writer::wal_of;
 use super::{BUSY_MS, StoreError, Tuning, flags};
 
 /// Each step takes the schema one version on; `PRAGMA user_version` counts them.
-pub(super) const MIGRATIONS: &[&str] = &[include_str!("migrations/1.sql"), include_str!("migrations/2.sql")];
+pub(super) const MIGRATIONS: &[&str] =
+    &[include_str!("migrations/1.sql"), include_str!("migrations/2.sql"), include_str!("migrations/3.sql")];
 /// Tables of the newest schema.
 const TABLES: i64 = 11;
 /// What is kept of the write-ahead log once it is copied back.

@@ -47,6 +47,8 @@ mod stall;
 #[cfg(target_os = "linux")]
 mod store;
 #[cfg(target_os = "linux")]
+mod stored;
+#[cfg(target_os = "linux")]
 mod talking;
 mod tidy;
 mod time;

@@ -51,6 +51,7 @@ fn statements() -> Vec<(String, String)> {
         "process_table.rs",
         "conversation.rs",
         "events.rs",
+        "registry/mirror.rs",
         "tools/record.rs",
     ]
     .iter()

@@ -44,17 +44,14 @@ impl Host {
     /// The store's, and [`NotStored::Reload`] where they are stored and could not be read anew.
     pub async fn store_assistants(&self, definitions: Vec<Definition>, how: How) -> Result<Stored, NotStored> {
         let host = self.clone();
-        let stored = self.store().write(move |tx| {
+        self.change(move |tx| {
             let registry = host.registry();
             let of_file = |id: &AssistantId| registry.get(id).is_some_and(|known| known.source != Source::Database);
-            store(tx, &definitions, how, of_file)
-        });
-        let stored = stored.await?;
-        let nothing = stored.added.is_empty() && stored.replaced.is_empty();
-        if !(how.dry_run || nothing) {
-            self.rejoin().await?;
-        }
-        Ok(stored)
+            let stored = store(tx, &definitions, how, of_file)?;
+            let changed = if how.dry_run { Vec::new() } else { [&stored.added[..], &stored.replaced].concat() };
+            Ok((stored, changed))
+        })
+        .await
     }
 }
 

@@ -13,6 +13,10 @@ fn definition(name: &str, prompt: &str) -> Definition {
     read_markdown(text.as_bytes(), Path::new("x.md"), Source::Project).expect("a definition")
 }
 
+fn id(text: &str) -> AssistantId {
+    text.parse().expect("an id")
+}
+
 fn table() -> Connection {
     let db = Connection::open_in_memory().expect("a database");
     db.execute_batch(TABLE).expect("the table");
@@ -29,13 +33,24 @@ fn rows(db: &Connection) -> Vec<String> {
 
 #[test]
 fn follows_the_files() {
-    let db = table();
-    let check = |now, definitions: &[(&str, &str)], counts: [usize; 5], expected: &[&str]| {
+    let (db, followed) = (table(), table());
+    let mut before = Registry::default();
+    let mut check = |now, definitions: &[(&str, &str)], counts: [usize; 5], expected: &[&str]| {
         let registry = Registry::from_definitions(definitions.iter().map(|(name, prompt)| definition(name, prompt)));
         let found = mirror(&db, &registry, now).expect("mirrored");
         let [added, changed, revived, deleted, unchanged] = counts;
         assert_eq!(found, MirrorSummary { added, changed, revived, deleted, unchanged });
         assert_eq!(rows(&db), expected);
+        let difference = Difference::between(&before, &registry);
+        assert_eq!(difference.is_empty(), [added, changed, revived, deleted] == [0; 4]);
+        let found = follow(&followed, &difference, now).expect("followed");
+        assert_eq!(
+            found,
+            MirrorSummary { added, changed, revived, deleted, unchanged: 0 },
+            "only what differs is seen"
+        );
+        assert_eq!(rows(&followed), expected);
+        before = registry;
     };
     check(1, &[("a", "1"), ("b", "1")], [2, 0, 0, 0, 0], &["a project 1 1 -", "b project 1 1 -"]);
     check(2, &[("a", "1"), ("b", "2")], [0, 1, 0, 0, 1], &["a project 1 1 -", "b project 1 2 -"]);
@@ -54,18 +69,25 @@ fn leaves_the_databases_own_alone() {
     let registry = Registry::from_definitions([definition("both", "2")]);
     assert_eq!(mirror(&db, &registry, 2).expect("mirrored"), MirrorSummary::default());
     assert_eq!(rows(&db), ["both database 1 1 -", "own database 1 1 -"]);
-    let own = stored(&db).expect("stored");
-    assert_eq!(own.iter().map(|found| found.id.as_str()).collect::<Vec<_>>(), ["both", "own"]);
-    let joined = registry.join(own.into_iter().map(std::sync::Arc::new));
+    let all = stored(&db).expect("stored");
+    assert_eq!(all.iter().map(|found| found.id.as_str()).collect::<Vec<_>>(), ["both", "own"]);
+    let joined = registry.join(all.into_iter().map(std::sync::Arc::new));
     assert_eq!(joined.find_exact("both").expect("both").system_prompt, "2", "files come first");
     assert_eq!(mirror(&db, &joined, 3).expect("mirrored"), MirrorSummary::default());
+    assert!(Difference::between(&registry, &joined).is_empty(), "the database's own are no files");
+    let without = Registry::default().join([Arc::new(kept(&db, &id("both")).expect("a row").expect("own"))]);
+    for (old, new) in [(&joined, &without), (&without, &joined)] {
+        let difference = Difference::between(old, new);
+        assert!(!difference.is_empty());
+        assert_eq!(follow(&db, &difference, 3).expect("followed"), MirrorSummary::default());
+    }
 
     put(&db, &definition("own", "3"), 4).expect("put");
     assert_eq!(stored(&db).expect("stored")[1].system_prompt, "3");
-    let id = "own".parse().expect("an id");
-    assert_eq!([delete(&db, &id, 5), delete(&db, &id, 6)], [Ok(true), Ok(false)]);
+    assert_eq!([delete(&db, &id("own"), 5), delete(&db, &id("own"), 6)], [Ok(true), Ok(false)]);
     assert_eq!(rows(&db), ["both database 1 1 -", "own database 1 5 5"]);
     assert_eq!(stored(&db).expect("stored").len(), 1);
+    assert_eq!(kept(&db, &id("own")), Ok(None));
 }
 
 #[test]

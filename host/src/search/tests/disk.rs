@@ -1,0 +1,267 @@
+//! The index on disk: used again, told from another one, and built anew whatever has happened to its files.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use tantivy::directory::error::{DeleteError, LockError, OpenReadError, OpenWriteError};
+use tantivy::directory::{Directory, DirectoryLock, FileHandle, Lock, WatchCallback, WatchHandle, WritePtr};
+
+use super::updates::answers;
+use super::*;
+use crate::search::files::Files;
+
+/// The files of an index, by size, largest first.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<_> =
+        fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
+    files.retain(|path| !path.to_string_lossy().ends_with(".lock"));
+    files.sort_by_key(|path| std::cmp::Reverse((fs::metadata(path).expect("a file").len(), path.clone())));
+    files
+}
+
+fn open(folder: &Path, registry: &Registry) -> SearchIndex {
+    SearchIndex::on_disk(folder, registry).expect("on disk")
+}
+
+/// Copies the files of `from`, with what is not yet whole.
+fn copy(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).expect("a folder") {
+        let entry = entry.expect("an entry");
+        fs::copy(entry.path(), to.join(entry.file_name())).expect("copied");
+    }
+}
+
+#[test]
+fn is_used_again() {
+    let folder = Folder::new();
+    let staff = registry(STAFF);
+    assert_eq!(ids(&open(folder.path(), &staff), "C++")[0], "cpp-pro");
+    let before = files(folder.path());
+    assert_eq!(ids(&open(folder.path(), &staff), "C++")[0], "cpp-pro");
+    assert_eq!(files(folder.path()), before, "nothing was written");
+    let fewer = registry(&STAFF[2..]);
+    assert_eq!(ids(&open(folder.path(), &fewer), "C++"), [""; 0], "other assistants, another index");
+    let changed = registry(&["cpp-pro | Cooks | You cook."]);
+    assert_eq!(ids(&open(folder.path(), &changed), "cook"), ["cpp-pro"]);
+    let segment = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "term");
+    assert_eq!(files(folder.path()).iter().filter(|path| segment(path)).count(), 1, "the old files are gone");
+}
+
+/// Every file, with its first byte, one in the middle or the last one flipped, cut there, or gone.
+#[test]
+fn whatever_is_damaged_is_built_anew() {
+    let (staff, grown) = (registry(&STAFF[..8]), registry(&STAFF[1..]));
+    let whole = Folder::new();
+    // With two segments and a deleted document.
+    drop(open(whole.path(), &staff).follow(&grown).expect("followed"));
+    let fresh = answers(&SearchIndex::in_memory(&grown).expect("an index"));
+    let names = files(whole.path()).into_iter().map(|path| path.file_name().expect("a name").to_owned());
+    let names: Vec<_> = names.collect();
+    assert!(names.iter().any(|name| name.to_string_lossy().ends_with(".del")), "{names:?}");
+    let (mut cases, mut anew) = (0, 0);
+    for name in &names {
+        let bytes = fs::read(whole.path().join(name)).expect("a file");
+        let places = [0, bytes.len() / 2, bytes.len() - 1];
+        let flipped = places.map(|at| {
+            let mut bytes = bytes.clone();
+            bytes[at] ^= 1;
+            Some(bytes)
+        });
+        let cut = places.map(|at| Some(bytes[..at].to_owned()));
+        for damaged in flipped.into_iter().chain(cut).chain([None]) {
+            let folder = Folder::new();
+            copy(whole.path(), folder.path());
+            let file = folder.path().join(name);
+            match damaged {
+                Some(bytes) => fs::write(file, bytes).expect("written"),
+                None => fs::remove_file(file).expect("removed"),
+            }
+            let before = files(folder.path());
+            assert_eq!(answers(&open(folder.path(), &grown)), fresh, "{}", name.display());
+            cases += 1;
+            anew += usize::from(files(folder.path()) != before);
+        }
+    }
+    say(&format!("{cases} damages of {} files; {anew} times the index was built anew", names.len()));
+    // A digit of the version that has written a file says nothing about its content.
+    assert!(cases - anew <= 2, "{anew} of {cases}");
+}
+
+#[test]
+fn no_garbage_in_its_place_matters() {
+    let staff = registry(STAFF);
+    let check = |prepare: &dyn Fn(&Folder)| {
+        let folder = Folder::new();
+        prepare(&folder);
+        assert_eq!(ids(&open(folder.path(), &staff), "C++")[0], "cpp-pro");
+        assert_eq!(ids(&open(folder.path(), &staff), "发票"), ["发票核对"]);
+    };
+    check(&|folder| folder.write("meta.json", ""));
+    check(&|folder| folder.write("meta.json", "{}"));
+    check(&|folder| folder.write("meta.json.new", "{"));
+    check(&|folder| folder.write(".managed.json", "[1, 2"));
+    check(&|folder| folder.write(".tantivy-writer.lock", "left by a host that died"));
+    check(&|folder| folder.write(".tantivy-meta.lock", ""));
+    check(&|folder| folder.write(&format!("{}.term", "0".repeat(32)), "left of an earlier segment"));
+    check(&|folder| {
+        drop(open(folder.path(), &registry(&STAFF[..1])));
+        folder.write(&format!("{}.term", "0".repeat(32)), "left of an earlier segment");
+    });
+}
+
+#[test]
+fn another_version_is_built_anew() {
+    let folder = Folder::new();
+    let staff = registry(STAFF);
+    let index = open(folder.path(), &staff);
+    // A later version would have written the same otherwise.
+    let mut writer: tantivy::IndexWriter = index.index.writer_with_num_threads(1, 15_000_000).expect("a writer");
+    let mut commit = writer.prepare_commit().expect("prepared");
+    commit.set_payload("analyzer 0 reader 0");
+    commit.commit().expect("committed");
+    drop((writer, index));
+    assert!(index::open(folder.path()).expect("whole").is_none());
+    let before = files(folder.path());
+    assert_eq!(ids(&open(folder.path(), &staff), "C++")[0], "cpp-pro");
+    assert_ne!(files(folder.path()), before);
+    assert!(index::open(folder.path()).expect("whole").is_some());
+}
+
+#[test]
+fn what_cannot_be_on_disk_is_in_memory() {
+    let staff = registry(STAFF);
+    let folder = Folder::new();
+    drop(open(folder.path(), &staff));
+    let other = index::open(folder.path()).expect("whole").expect("an index");
+    let writer: tantivy::IndexWriter = other.writer_with_num_threads(1, 15_000_000).expect("a writer");
+    let fewer = registry(&STAFF[..1]);
+    assert!(SearchIndex::on_disk(folder.path(), &fewer).is_err(), "another program writes");
+    let memory = SearchIndex::open(folder.path(), &fewer).expect("in memory");
+    assert_eq!(ids(&memory, "code"), ["code-reviewer"]);
+    assert_eq!(ids(&memory.follow(&staff).expect("in memory too"), "C++")[0], "cpp-pro");
+    drop(writer);
+    assert_eq!(ids(&open(folder.path(), &staff), "C++")[0], "cpp-pro");
+    folder.write("file", "");
+    let no_folder = folder.path().join("file");
+    assert_eq!(ids(&SearchIndex::open(&no_folder, &staff).expect("in memory"), "C++")[0], "cpp-pro");
+}
+
+#[test]
+fn a_folder_that_goes_away_meanwhile_is_built_anew() {
+    let folder = Folder::new();
+    let place = folder.path().join("search");
+    let index = open(&place, &registry(&STAFF[..8]));
+    fs::remove_dir_all(&place).expect("removed");
+    let staff = registry(STAFF);
+    let next = index.follow(&staff).expect("followed");
+    assert_eq!(ids(&next, "helm"), ["kubernetes-architect"]);
+    drop((index, next));
+    let before = files(&place);
+    assert_eq!(ids(&open(&place, &staff), "helm"), ["kubernetes-architect"]);
+    assert_eq!(files(&place), before, "it was whole");
+}
+
+#[test]
+fn other_files_in_the_folder_stay() {
+    let folder = Folder::new();
+    folder.write("mine.txt", "mine");
+    drop(open(folder.path(), &registry(STAFF)));
+    drop(open(folder.path(), &registry(&STAFF[1..])));
+    folder.write("meta.json", "damaged");
+    drop(open(folder.path(), &registry(STAFF)));
+    assert_eq!(fs::read_to_string(folder.path().join("mine.txt")).expect("kept"), "mine");
+}
+
+/// Files of an index, copied as they are before each step of a writer: what a kill there leaves.
+#[derive(Clone, Debug)]
+struct Stepped {
+    files: Files,
+    folder: PathBuf,
+    kills: Arc<Mutex<Vec<PathBuf>>>,
+    into: PathBuf,
+}
+
+impl Stepped {
+    fn step(&self) {
+        let mut kills = self.kills.lock().expect("no panic before");
+        let to = self.into.join(kills.len().to_string());
+        fs::create_dir(&to).expect("a folder");
+        copy(&self.folder, &to);
+        kills.push(to);
+    }
+}
+
+impl Directory for Stepped {
+    fn get_file_handle(&self, path: &Path) -> Result<Arc<dyn FileHandle>, OpenReadError> {
+        self.files.get_file_handle(path)
+    }
+
+    fn delete(&self, path: &Path) -> Result<(), DeleteError> {
+        self.step();
+        self.files.delete(path)
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool, OpenReadError> {
+        self.files.exists(path)
+    }
+
+    fn open_write(&self, path: &Path) -> Result<WritePtr, OpenWriteError> {
+        self.step();
+        let opened = self.files.open_write(path);
+        self.step();
+        opened
+    }
+
+    fn atomic_read(&self, path: &Path) -> Result<Vec<u8>, OpenReadError> {
+        self.files.atomic_read(path)
+    }
+
+    fn atomic_write(&self, path: &Path, data: &[u8]) -> std::io::Result<()> {
+        self.step();
+        self.files.atomic_write(path, data)
+    }
+
+    fn sync_directory(&self) -> std::io::Result<()> {
+        self.step();
+        self.files.sync_directory()
+    }
+
+    fn acquire_lock(&self, lock: &Lock) -> Result<DirectoryLock, LockError> {
+        self.files.acquire_lock(lock)
+    }
+
+    fn watch(&self, watch_callback: WatchCallback) -> tantivy::Result<WatchHandle> {
+        self.files.watch(watch_callback)
+    }
+}
+
+/// At whichever step of updates a host is killed, the next start has the right answers, of the assistants before as of
+/// those after.
+#[test]
+fn a_kill_at_any_step_loses_nothing() {
+    let registries: Vec<_> = (0..6).map(|n| registry(&STAFF[n % 3..STAFF.len() - n / 3])).collect();
+    let (folder, kills) = (Folder::new(), Folder::new());
+    drop(open(folder.path(), &registries[0]));
+    let stepped = Stepped {
+        files: Files::open(folder.path()).expect("files"),
+        folder: folder.path().to_owned(),
+        kills: Arc::default(),
+        into: kills.path().to_owned(),
+    };
+    let index = index::open_in(Box::new(stepped.clone()) as Box<dyn Directory>).expect("whole").expect("an index");
+    let mut index = SearchIndex::caught_up(index, &registries[0]).expect("an index");
+    for registry in &registries[1..] {
+        index = index.next(registry).expect("followed");
+    }
+    let places = stepped.kills.lock().expect("no panic before").clone();
+    let ends = [&registries[0], &registries[5]]
+        .map(|registry| (registry, answers(&SearchIndex::in_memory(registry).expect("an index"))));
+    let mut kept = 0;
+    for (place, (registry, fresh)) in places.iter().zip(ends.iter().cycle()) {
+        kept += usize::from(index::open(place).is_ok_and(|index| index.is_some()));
+        assert_eq!(answers(&open(place, registry)), *fresh, "{}", place.display());
+    }
+    say(&format!("{} places of kills; {kept} starts went on with what was there", places.len()));
+    assert!(places.len() > 50 && kept == places.len(), "{kept} of {}", places.len());
+}
