@@ -19,7 +19,6 @@ mod query;
 mod scoring;
 mod segment;
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
