@@ -85,7 +85,7 @@ fn whatever_is_damaged_is_built_anew() {
     }
     say(&format!("{cases} damages of {} files; {anew} times the index was built anew", names.len()));
     // A digit of the version that has written a file says nothing about its content.
-    assert!(cases - anew <= 2, "{anew} of {cases}");
+    assert!(cases - anew <= 5, "{anew} of {cases}");
 }
 
 #[test]
