@@ -114,8 +114,10 @@ pub fn sources(
     found
 }
 
-/// The places of agents that there are in `project`.
+/// The places of agents that there are in `folder`, if it is a project: none where it has no place of a system. A folder
+/// `agents` alone makes no project: collections have one too.
 #[must_use]
-pub fn places_in(project: &Path) -> Vec<SourceDir> {
-    sources(Some(project), None, None, &[]).into_iter().filter(|dir| dir.path.is_dir()).collect()
+pub fn places_in(folder: &Path) -> Vec<SourceDir> {
+    let there: Vec<_> = sources(Some(folder), None, None, &[]).into_iter().filter(|dir| dir.path.is_dir()).collect();
+    if there.iter().any(|dir| dir.layout == Layout::Files) { there } else { Vec::new() }
 }

@@ -135,6 +135,7 @@ fn a_project_a_file_and_nothing_can_be_checked() {
     let dir = folder(&[
         ("p/.claude/agents/sweeper.md", CLEAN),
         ("p/docs/bucket.md", BROKEN),
+        ("clone/agents/sweeper.md", CLEAN),
         ("p/.git/HEAD", "ref: refs/heads/main\n"),
         ("empty/.keep", ""),
     ]);
@@ -147,6 +148,9 @@ fn a_project_a_file_and_nothing_can_be_checked() {
     // Of a project its places are read, not every file.
     check(".", &["check", "p"], 0, "a project: its assistants are read from p/.claude/agents");
     check("p", &["check"], 0, "1 assistant loaded");
+    // A folder `agents` makes no project: it may hold anything.
+    check(".", &["check", "clone"], 0, "1 assistant loaded");
+    check(".", &["check", "p/.claude"], 0, "1 assistant loaded");
     check(".", &["check", "p/docs"], 2, "0 assistants loaded");
     check(".", &["check", "p/.claude/agents/sweeper.md"], 0, "1 assistant loaded");
     check(".", &["check", "empty"], 0, "0 assistants loaded");

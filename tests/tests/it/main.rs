@@ -31,6 +31,7 @@ mod live;
 mod load;
 mod mail;
 mod mcp;
+mod mixed;
 mod models;
 mod mutants;
 mod plans;
