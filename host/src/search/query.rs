@@ -109,8 +109,8 @@ pub(super) fn weigh(corpus: &Corpus, terms: &[QueryTerm]) -> tantivy::Result<Vec
             if let Some(repaired) = repaired(corpus, term)? {
                 let counts = corpus.counts(&repaired)?;
                 let found = Weighed::new(corpus, repaired, counts);
-                // It may just be another word, so it weighs as one that nobody has, and finds half of itself.
-                weighed = Weighed { idf: weighed.idf, worth: found.idf * scoring::DOUBT, ..found };
+                // It may just be another word, so whoever has it gets half.
+                weighed = Weighed { worth: found.idf * scoring::DOUBT, ..found };
             }
         }
         all.push(weighed);
