@@ -18,6 +18,7 @@ mod index;
 mod query;
 mod scoring;
 mod segment;
+mod vocabulary;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -9,6 +9,7 @@ use super::explain::InField;
 use super::query::{Matched, Weighed};
 use super::scoring::{self, FIELDS, Gains, WEIGHTS};
 use super::segment::{Before, Segment};
+use super::vocabulary::Vocabulary;
 use crate::registry::Registry;
 
 /// What the search reads of the index.
@@ -122,6 +123,11 @@ impl Corpus {
             gain,
             contribution: term.idfs[at] * gain,
         }))
+    }
+
+    /// The words of each segment, roughly.
+    pub(super) fn vocabularies(&self) -> std::io::Result<Vec<&Vocabulary>> {
+        self.segments.iter().map(Segment::vocabulary).collect()
     }
 
     /// In how many documents a term is, by field.

@@ -8,7 +8,7 @@ use super::scoring::{self, FIELDS};
 pub const QUERY_BYTES_MAX: usize = 8 * 1024;
 /// Different terms of a query that count; each is a bit of what matched.
 pub const QUERY_TERMS_MAX: usize = 64;
-/// Words of a query whose typo is looked for; each costs some thousand looks into the dictionary.
+/// Words of a query whose typo is looked for; each costs more than a thousand looks into the vocabulary.
 const REPAIRS_MAX: usize = 8;
 /// Fewest letters of a word whose typo is repaired.
 const REPAIR_LETTERS_MIN: usize = 5;
@@ -134,7 +134,8 @@ impl Weighed {
 /// The word of the index that most documents have, of those one typo away from `term`.
 fn repaired(corpus: &Corpus, term: &str) -> tantivy::Result<Option<String>> {
     let mut best: Option<(u64, String)> = None;
-    for candidate in one_typo_away(term) {
+    let vocabularies = corpus.vocabularies()?;
+    for candidate in one_typo_away(term, |text| vocabularies.iter().any(|words| words.may_have(text))) {
         let count = corpus.counts(&candidate)?.into_iter().max().unwrap_or(0);
         // Of two that are as frequent, the last in the alphabet, so that the same query has the same answer.
         if count > 0 && best.as_ref().is_none_or(|best| (best.0, &best.1) < (count, &candidate)) {
@@ -149,22 +150,26 @@ fn is_repairable(term: &str) -> bool {
         && term.bytes().all(|byte| byte.is_ascii_lowercase())
 }
 
-/// Every text that differs from `word`, which is ASCII, by a letter too many, too few, or wrong, or by two swapped.
-fn one_typo_away(word: &str) -> Vec<String> {
-    let letters = b'a'..=b'z';
+/// The texts that differ from `word`, which is ASCII, by a letter too many, too few, or wrong, or by two swapped, and that
+/// `may_be`. Each is looked at in the same buffer: there are more than a thousand.
+fn one_typo_away(word: &str, may_be: impl Fn(&[u8]) -> bool) -> Vec<String> {
     let bytes = word.as_bytes();
-    let join = |parts: [&[u8]; 3]| String::from_utf8_lossy(&parts.concat()).into_owned();
-    let mut found = Vec::with_capacity(54 * bytes.len() + 26);
+    let (mut found, mut text) = (Vec::new(), Vec::with_capacity(bytes.len() + 1));
+    let mut look = |parts: [&[u8]; 3]| {
+        text.clear();
+        parts.iter().for_each(|part| text.extend_from_slice(part));
+        if may_be(&text) {
+            found.push(String::from_utf8_lossy(&text).into_owned());
+        }
+    };
     for at in 0..=bytes.len() {
         let (before, rest) = bytes.split_at(at);
-        found.extend(letters.clone().map(|letter| join([before, &[letter], rest])));
+        (b'a'..=b'z').for_each(|letter| look([before, &[letter], rest]));
         if let Some((first, after)) = rest.split_first() {
-            found.push(join([before, &[], after]));
-            found.extend(
-                letters.clone().filter(|letter| letter != first).map(|letter| join([before, &[letter], after])),
-            );
+            look([before, &[], after]);
+            (b'a'..=b'z').filter(|letter| letter != first).for_each(|letter| look([before, &[letter], after]));
             if let Some((second, after)) = after.split_first() {
-                found.push(join([before, &[*second, *first], after]));
+                look([before, &[*second, *first], after]);
             }
         }
     }
@@ -193,10 +198,11 @@ mod tests {
 
     #[test]
     fn typos() {
-        let found = one_typo_away("review");
+        let found = one_typo_away("review", |_| true);
         for typo in ["eview", "rview", "reviews", "areview", "raview", "reveiw", "erview"] {
             assert!(found.iter().any(|found| found == typo), "{typo}");
         }
         assert!(!found.iter().any(|found| found == "review" || found.len() > 7));
+        assert_eq!(one_typo_away("review", |text| text == b"reviews"), ["reviews"]);
     }
 }

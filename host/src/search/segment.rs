@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::index::SegmentId;
@@ -14,6 +14,7 @@ use tantivy::{DocSet, InvertedIndexReader, SegmentReader, Term};
 use super::corpus::Corpus;
 use super::document::{self, Fields};
 use super::scoring::FIELDS;
+use super::vocabulary::Vocabulary;
 use crate::registry::{Definition, Registry};
 
 /// A part of the index.
@@ -29,6 +30,8 @@ pub(super) struct Segment {
     pub(super) deleted: u32,
     /// In how many deleted documents a term is.
     gone: Arc<HashMap<Term, u64>>,
+    /// Made when a typo is first looked for; the same as long as the segment is.
+    vocabulary: Arc<OnceLock<Vocabulary>>,
 }
 
 /// A field of a segment.
@@ -67,7 +70,7 @@ impl Segment {
         };
         let places = labels(&reader)?.into_iter().map(|label| label.and_then(place)).collect();
         let gone = if reader.has_deletes() { gone(fields, &reader)? } else { HashMap::new() };
-        Self::of(fields, &reader, places, Arc::new(gone))
+        Self::of(fields, &reader, places, Arc::new(gone), Arc::default())
     }
 
     /// The same of the next registry.
@@ -79,6 +82,7 @@ impl Segment {
             documents: self.documents,
             deleted: self.deleted,
             gone: self.gone.clone(),
+            vocabulary: self.vocabulary.clone(),
         }
     }
 
@@ -102,7 +106,7 @@ impl Segment {
                     .for_each(|term| *gone.entry(term).or_default() += 1);
             }
         }
-        Self::of(fields, &reader, places, Arc::new(gone))
+        Self::of(fields, &reader, places, Arc::new(gone), self.vocabulary.clone())
     }
 
     fn of(
@@ -110,6 +114,7 @@ impl Segment {
         reader: &SegmentReader,
         places: Vec<Option<usize>>,
         gone: Arc<HashMap<Term, u64>>,
+        vocabulary: Arc<OnceLock<Vocabulary>>,
     ) -> tantivy::Result<Self> {
         let [head, lead, body] = fields.texts;
         Ok(Self {
@@ -119,7 +124,17 @@ impl Segment {
             documents: u64::from(reader.num_docs()),
             deleted: reader.num_deleted_docs(),
             gone,
+            vocabulary,
         })
+    }
+
+    /// The words of all its documents, roughly.
+    pub(super) fn vocabulary(&self) -> io::Result<&Vocabulary> {
+        if let Some(made) = self.vocabulary.get() {
+            return Ok(made);
+        }
+        let made = Vocabulary::of(&self.texts.each_ref().map(|text| text.inverted.as_ref()))?;
+        Ok(self.vocabulary.get_or_init(|| made))
     }
 
     /// In how many documents `term` is in the field `text`.
