@@ -131,14 +131,18 @@ impl Registry {
     }
 
     fn of(found: Vec<Arc<Definition>>, mut shadowed: Vec<Shadowed>, skipped: Vec<Diagnostic>) -> Self {
-        let mut first: HashMap<AssistantId, Arc<Definition>> = HashMap::new();
+        let mut first: HashMap<AssistantId, usize> = HashMap::with_capacity(found.len());
+        let mut assistants: Vec<Arc<Definition>> = Vec::with_capacity(found.len());
         for definition in found {
             match first.entry(definition.id.clone()) {
-                Entry::Vacant(free) => _ = free.insert(definition),
-                Entry::Occupied(taken) => shadowed.push(hide(&definition, taken.get())),
+                Entry::Vacant(free) => {
+                    free.insert(assistants.len());
+                    assistants.push(definition);
+                }
+                Entry::Occupied(taken) => shadowed.push(hide(&definition, &assistants[*taken.get()])),
             }
         }
-        let mut assistants: Vec<_> = first.into_values().collect();
+        // Those of a registry come in this order already: it takes no time when a few are joined to many.
         assistants.sort_by(|a, b| a.name.cmp(&b.name).then_with(|| a.id.cmp(&b.id)));
         let by_id = assistants.iter().enumerate().map(|(at, found)| (found.id.clone(), at)).collect();
         let mut by_name = HashMap::new();
@@ -203,13 +207,14 @@ impl Registry {
 }
 
 fn hide(hidden: &Definition, by: &Definition) -> Shadowed {
-    let place = |definition: &Definition| match &definition.path {
+    let place = |definition: &Definition| match definition.file() {
         Some(path) => path.display().to_string(),
         None => format!("the {}", definition.source.label()),
     };
     let message = format!("`{}` is also defined in {}, which comes first", hidden.id, place(by));
     let reason = Diagnostic::new(Code::Shadowed, &place(hidden), message).hint("rename one of them");
-    Shadowed { id: hidden.id.clone(), source: hidden.source, path: hidden.path.clone(), by: by.path.clone(), reason }
+    let path = |definition: &Definition| definition.file().map(Path::to_owned);
+    Shadowed { id: hidden.id.clone(), source: hidden.source, path: path(hidden), by: path(by), reason }
 }
 
 #[cfg(test)]

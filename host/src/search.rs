@@ -171,13 +171,13 @@ impl SearchIndex {
     fn next(&self, registry: &Registry) -> tantivy::Result<Self> {
         let (update, moves) = Update::between(&self.assistants, registry.assistants());
         write(&self.index, &update, registry)?;
-        let before = Before { corpus: &self.corpus, assistants: &self.assistants, moves: &moves };
+        let before = Before { corpus: &self.corpus, assistants: &self.assistants, exact: &self.exact, moves: &moves };
         Self::over(self.index.clone(), registry, Some(&before))
     }
 
     fn over(index: Index, registry: &Registry, before: Option<&Before<'_>>) -> tantivy::Result<Self> {
         let assistants = registry.assistants().to_vec();
-        let exact = Exact::new(&assistants);
+        let exact = Exact::new(&assistants, before.map(|before| (before.exact, before.moves)));
         let corpus = Corpus::read(&index, registry, before)?;
         let places = |segment: &segment::Segment| segment.places.iter().flatten().count();
         let placed: usize = corpus.segments.iter().map(places).sum();
@@ -217,7 +217,7 @@ impl SearchIndex {
 
     /// The places of those whose id or name is the whole text.
     fn pinned(&self, text: &str, filter: &Filter) -> Vec<usize> {
-        let mut pinned = self.exact.find(text);
+        let mut pinned = self.exact.find(&self.assistants, text);
         pinned.retain(|place| filter.takes(&self.assistants[*place]));
         pinned
     }

@@ -15,7 +15,8 @@ use super::{FAILED, Failure, Places, USAGE, change, say, talk};
 use crate::host::stored::{How, Stored};
 use crate::registry::write::{content, file_name, write};
 use crate::registry::{AssistantId, Definition, Diagnostic, Layout, Registry, Source, SourceDir};
-use crate::text::one_line;
+use crate::text::{cut, one_line};
+use crate::trust;
 
 #[derive(Args)]
 pub(super) struct ImportArgs {
@@ -40,6 +41,9 @@ pub(super) struct ImportArgs {
 }
 
 /// What was read, and what became of it.
+/// Characters of the ids that are named together.
+const ASKING_CHARS_MAX: usize = 200;
+
 #[derive(Default)]
 struct Imported {
     stored: Stored,
@@ -51,6 +55,8 @@ struct Imported {
     skipped: Vec<Diagnostic>,
     /// Files whose id another one that was read has too.
     double: Vec<Diagnostic>,
+    /// Assistants that name commands or servers.
+    asking: Vec<String>,
 }
 
 pub(super) async fn import(places: &Places, args: &ImportArgs) -> Result<u8, Failure> {
@@ -99,6 +105,9 @@ fn read(args: &ImportArgs, imported: &mut Imported) -> Result<Vec<Definition>, F
     for found in registry.assistants() {
         imported.paths.extend(found.path.clone().map(|path| (found.id.clone(), path)));
         let mut definition = Definition::clone(found);
+        if !trust::wanted(&definition).is_empty() {
+            imported.asking.push(definition.id.to_string());
+        }
         // They are about a file that this one no longer is.
         definition.warnings.clear();
         for tag in &args.tags {
@@ -163,7 +172,7 @@ fn to_files(
 }
 
 fn tell(args: &ImportArgs, imported: &Imported, place: &str) {
-    let Imported { stored, failed, paths, skipped, double } = imported;
+    let Imported { stored, failed, paths, skipped, double, asking } = imported;
     let Stored { added, replaced, unchanged, kept, of_files } = stored;
     let path = |id: &AssistantId| paths.get(id).map(|path| path.display().to_string()).unwrap_or_default();
     if args.json {
@@ -177,7 +186,7 @@ fn tell(args: &ImportArgs, imported: &Imported, place: &str) {
         say(&json!({
             "to": place, "dry_run": args.dry_run, "added": with_paths(added), "replaced": with_paths(replaced),
             "unchanged": with_paths(unchanged), "different": with_paths(kept), "defined_in_files": with_paths(of_files),
-            "failed": failures, "skipped": skipped, "double": double,
+            "failed": failures, "name_commands": asking, "skipped": skipped, "double": double,
             "totals": {
                 "added": added.len(), "replaced": replaced.len(), "unchanged": unchanged.len(), "different": kept.len(),
                 "defined_in_files": of_files.len(), "failed": failed.len(), "skipped": skipped.len(),
@@ -204,6 +213,15 @@ fn tell(args: &ImportArgs, imported: &Imported, place: &str) {
     }
     for (_, reason) in failed {
         talk(&format!("failed: {}", one_line(reason)));
+    }
+    if !asking.is_empty() {
+        let (count, ids) = (asking.len(), cut(&asking.join(", "), ASKING_CHARS_MAX));
+        talk(&match args.to {
+            To::Database => format!("{count} name servers or commands, which `assistant-host trust` shows: {ids}"),
+            To::Project | To::User => {
+                format!("{count} name servers or commands, which `assistant-host show` tells: {ids}")
+            }
+        });
     }
     let would = if args.dry_run { "nothing was done; it would be: " } else { "" };
     talk(&format!(

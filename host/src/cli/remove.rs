@@ -30,7 +30,7 @@ pub(super) async fn remove(places: &Places, args: &RemoveArgs) -> Result<u8, Fai
     let mut wanted: Vec<&Definition> = Vec::new();
     for id in &args.ids {
         let found = find(&registry, id)?;
-        if let (Some(path), false) = (&found.path, args.file) {
+        if let (Some(path), false) = (found.file(), args.file) {
             let (id, path) = (&found.id, path.display());
             let message = format!("`{id}` is defined in {path}; `remove {id} --file` deletes that file");
             return Err(Failure::new(USAGE, message));
@@ -42,7 +42,7 @@ pub(super) async fn remove(places: &Places, args: &RemoveArgs) -> Result<u8, Fai
     let mut removed = Vec::new();
     for one in wanted {
         let id = &one.id;
-        match (&one.path, one.source) {
+        match (one.file(), one.source) {
             (Some(path), _) => {
                 let failed = |what: &dyn std::fmt::Display| {
                     Failure::new(FAILED, format!("`{id}` is not removed: {}: {what}", path.display()))
@@ -63,7 +63,7 @@ pub(super) async fn remove(places: &Places, args: &RemoveArgs) -> Result<u8, Fai
             }
         }
         if !args.json {
-            let place = one.path.as_ref().map_or("the database".to_owned(), |path| path.display().to_string());
+            let place = one.file().map_or("the database".to_owned(), |path| path.display().to_string());
             say(&format!("{:<32} {place}", one.id.as_str()));
         }
         removed.push(json!({ "assistant_id": one.id, "source": one.source, "path": one.path }));

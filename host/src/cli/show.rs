@@ -95,7 +95,8 @@ fn lines(definition: &Definition, granted: &grants::Grants) -> Vec<(&'static str
         put("example", Some(example.clone()));
     }
     put("source", Some(definition.source.label().to_owned()));
-    put("file", definition.path.as_ref().map(|path| path.display().to_string()));
+    let file = if definition.file().is_some() { "file" } else { "brought from" };
+    put(file, definition.path.as_ref().map(|path| path.display().to_string()));
     put("tools", Some(any(&granted.tools)));
     for one in &granted.unavailable {
         put("not available", Some(format!("{}: {}", one.tool, one.why)));

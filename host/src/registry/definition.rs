@@ -1,6 +1,6 @@
 //! An assistant, as its file or its author defines it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -98,7 +98,7 @@ pub struct Definition {
     pub dialect: Dialect,
     /// Where it comes from.
     pub source: Source,
-    /// Its file.
+    /// Its file; of one that the database keeps, the file that it was brought in from.
     #[serde(default, serialize_with = "shown")]
     pub path: Option<PathBuf>,
     /// SHA-256 of its file's bytes, 64 hex digits.
@@ -106,6 +106,14 @@ pub struct Definition {
     /// What was found on reading it.
     #[serde(default)]
     pub warnings: Vec<Diagnostic>,
+}
+
+impl Definition {
+    /// The file that defines it; none where the database does.
+    #[must_use]
+    pub fn file(&self) -> Option<&Path> {
+        self.path.as_deref().filter(|_| self.source != Source::Database)
+    }
 }
 
 impl Definition {

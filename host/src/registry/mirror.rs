@@ -184,12 +184,14 @@ pub fn compare(db: &Connection, definition: &Definition) -> Result<Option<bool>>
     kept.map(|kept| Ok(kept == own(definition)?.content_hash)).transpose()
 }
 
-/// `definition` as one that the database keeps of its own.
+/// `definition` as one that the database keeps of its own. Where it was brought in from stays known, since what a file
+/// names runs only when it is trusted; it is the same one from wherever it comes.
 fn own(definition: &Definition) -> Result<Definition> {
-    let mut definition = Definition { source: Source::Database, path: None, ..definition.clone() };
-    definition.content_hash.clear();
-    definition.content_hash = sha256_hex(json(&definition)?.as_bytes());
-    Ok(definition)
+    let mut own = Definition { source: Source::Database, path: None, ..definition.clone() };
+    own.content_hash.clear();
+    own.content_hash = sha256_hex(json(&own)?.as_bytes());
+    own.path.clone_from(&definition.path);
+    Ok(own)
 }
 
 /// Marks the database's own assistant `id` as deleted; false where there is none.

@@ -31,13 +31,45 @@ pub(super) struct Answer {
     pub(super) matched: Matched,
 }
 
-/// The documents of a field that have a term, from the first on.
-struct Cursor<'a> {
+/// What a term adds to a document.
+#[derive(Debug, Clone, Copy)]
+struct Added {
+    doc: u32,
+    total: f32,
+    gains: f32,
+}
+
+/// The documents of a field that have a term.
+struct InOneField<'a> {
     postings: SegmentPostings,
     lengths: &'a FieldNormReader,
     gains: &'a Gains,
     weight: f32,
     idf: f32,
+}
+
+impl InOneField<'_> {
+    fn size_hint(&self) -> u32 {
+        self.postings.size_hint()
+    }
+
+    /// Tells what each document gets of this field and of those `before` it, which are in order, as these are.
+    fn add_to(mut self, before: &[Added], mut tell: impl FnMut(Added)) {
+        let mut before = before.iter().copied().peekable();
+        let mut doc = self.postings.doc();
+        while doc != TERMINATED {
+            while let Some(added) = before.next_if(|added| added.doc < doc) {
+                tell(added);
+            }
+            let mut added = before.next_if(|added| added.doc == doc).unwrap_or(Added { doc, total: 0.0, gains: 0.0 });
+            let gain = self.weight * self.gains.of(self.lengths.fieldnorm_id(doc), self.postings.term_freq());
+            added.total += self.idf * gain;
+            added.gains += gain;
+            tell(added);
+            doc = self.postings.advance();
+        }
+        before.for_each(tell);
+    }
 }
 
 impl Corpus {
@@ -68,32 +100,48 @@ impl Corpus {
     pub(super) fn answers(&self, segment: &Segment, terms: &[Weighed]) -> std::io::Result<Vec<Answer>> {
         let mut answers = vec![Answer::default(); segment.places.len()];
         for (n, term) in terms.iter().enumerate() {
-            let mut cursors = Vec::with_capacity(FIELDS);
-            for (at, text) in segment.texts.iter().enumerate() {
-                if term.counts[at] > 0
-                    && let Some(postings) = text.postings(&term.term)?
-                {
-                    let (gains, weight, idf) = (&self.gains[at], WEIGHTS[at], term.idfs[at]);
-                    cursors.push(Cursor { postings, lengths: &text.lengths, gains, weight, idf });
+            let mut so_far: Vec<Added> = Vec::new();
+            for at in 0..FIELDS - 1 {
+                if let Some(postings) = self.postings(segment, term, at)? {
+                    let mut merged = Vec::with_capacity(so_far.len() + postings.size_hint() as usize);
+                    postings.add_to(&so_far, |added| merged.push(added));
+                    so_far = merged;
                 }
             }
-            while let Some(doc) =
-                cursors.iter().map(|cursor| cursor.postings.doc()).min().filter(|doc| *doc != TERMINATED)
-            {
-                let mut gains = 0.0;
-                let answer = &mut answers[doc as usize];
-                for cursor in cursors.iter_mut().filter(|cursor| cursor.postings.doc() == doc) {
-                    let gain =
-                        cursor.weight * cursor.gains.of(cursor.lengths.fieldnorm_id(doc), cursor.postings.term_freq());
-                    answer.total += cursor.idf * gain;
-                    gains += gain;
-                    cursor.postings.advance();
-                }
-                answer.weight += term.worth * scoring::strength(gains);
+            let mut take = |added: Added| {
+                let answer = &mut answers[added.doc as usize];
+                answer.total += added.total;
+                answer.weight += term.worth * scoring::strength(added.gains);
                 answer.matched |= 1 << n;
+            };
+            // The body is the longest list by far: what it has is merged where it goes.
+            match self.postings(segment, term, FIELDS - 1)? {
+                Some(postings) => postings.add_to(&so_far, take),
+                None => so_far.into_iter().for_each(&mut take),
             }
         }
         Ok(answers)
+    }
+
+    /// The documents that have a term in the field number `at`.
+    fn postings<'a>(
+        &'a self,
+        segment: &'a Segment,
+        term: &Weighed,
+        at: usize,
+    ) -> std::io::Result<Option<InOneField<'a>>> {
+        if term.counts[at] == 0 {
+            return Ok(None);
+        }
+        let text = &segment.texts[at];
+        let with = |postings| InOneField {
+            postings,
+            lengths: &text.lengths,
+            gains: &self.gains[at],
+            weight: WEIGHTS[at],
+            idf: term.idfs[at],
+        };
+        Ok(text.postings(&term.term)?.map(with))
     }
 
     /// What the field number `at` of a document adds for a term, as [`Corpus::answers`] sums it up.

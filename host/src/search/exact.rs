@@ -1,6 +1,6 @@
 //! Finds assistants whose id or name is the whole query, however it is written.
 
-use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use super::analyzer::{plain_words, split_camel};
@@ -10,33 +10,69 @@ use crate::registry::{Definition, slug};
 /// Bytes of a name that is compared word by word; one of its words could be left out else.
 const WORDS_BYTES_MAX: usize = 64;
 
+/// Most keys of an assistant: two each of its id, its name, and its name with the words of `camelCase` parted.
+const KEYS_MAX: usize = 6;
+
 /// Places of assistants, by what their id and name may be written as.
-pub(super) struct Exact(HashMap<String, Vec<usize>>);
+pub(super) struct Exact {
+    /// The hashes of the keys of each assistant; those that it has not are its first one again.
+    own: Vec<[u64; KEYS_MAX]>,
+    /// The same with their places, in order.
+    places: Vec<(u64, u32)>,
+}
 
 impl Exact {
-    pub(super) fn new(assistants: &[Arc<Definition>]) -> Self {
-        let mut exact: HashMap<String, Vec<usize>> = HashMap::new();
-        for (place, found) in assistants.iter().enumerate() {
-            let split = split_camel(&found.name);
-            let texts = [Some(found.id.as_str()), Some(found.name.as_str()), split.as_deref()];
-            for key in texts.into_iter().flatten().flat_map(keys) {
-                let places = exact.entry(key).or_default();
-                if places.last() != Some(&place) {
-                    places.push(place);
-                }
+    /// Of these `assistants`. Those that `before` has too, at the place that is told for theirs, are not looked at again.
+    pub(super) fn new(assistants: &[Arc<Definition>], before: Option<(&Self, &[Option<usize>])>) -> Self {
+        let mut known: Vec<Option<[u64; KEYS_MAX]>> = vec![None; assistants.len()];
+        if let Some((before, moves)) = before {
+            for (own, place) in before.own.iter().zip(moves) {
+                place.iter().for_each(|place| known[*place] = Some(*own));
             }
         }
-        Self(exact)
-    }
-
-    /// The places of those that `text` names, in order.
-    pub(super) fn find(&self, text: &str) -> Vec<usize> {
-        let mut places: Vec<usize> =
-            keys(query::start(text)).filter_map(|key| self.0.get(&key)).flatten().copied().collect();
+        let own: Vec<_> =
+            known.into_iter().zip(assistants).map(|(known, found)| known.unwrap_or_else(|| hashes(found))).collect();
+        let mut places: Vec<(u64, u32)> =
+            (0..).zip(&own).flat_map(|(place, own)| own.iter().map(move |hash| (*hash, place))).collect();
         places.sort_unstable();
         places.dedup();
-        places
+        Self { own, places }
     }
+
+    /// The places among `assistants`, of which it is, of those that `text` names, in order.
+    pub(super) fn find(&self, assistants: &[Arc<Definition>], text: &str) -> Vec<usize> {
+        let mut found = Vec::new();
+        for key in keys(query::start(text)) {
+            let hash = hash(&key);
+            let from = self.places.partition_point(|(other, _)| *other < hash);
+            let same = self.places[from..].iter().take_while(|(other, _)| *other == hash);
+            // Two keys may have one hash.
+            let named =
+                same.map(|(_, place)| *place as usize).filter(|place| own_keys(&assistants[*place]).contains(&key));
+            found.extend(named);
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+}
+
+fn hashes(found: &Definition) -> [u64; KEYS_MAX] {
+    let all: Vec<u64> = own_keys(found).iter().map(|key| hash(key)).collect();
+    std::array::from_fn(|n| all.get(n).or(all.first()).copied().unwrap_or_default())
+}
+
+fn hash(key: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// What an assistant may be written as.
+fn own_keys(found: &Definition) -> Vec<String> {
+    let split = split_camel(&found.name);
+    let texts = [Some(found.id.as_str()), Some(found.name.as_str()), split.as_deref()];
+    texts.into_iter().flatten().flat_map(keys).collect()
 }
 
 /// The slug, as ids are made, and the plain words, which know accents and `.NET`.
@@ -58,7 +94,12 @@ mod tests {
             Arc::new(read.expect("a definition"))
         };
         let check = |name: &str, query: &str, found: bool| {
-            assert_eq!(Exact::new(&[named(name)]).find(query), if found { vec![0] } else { vec![] }, "{name} {query}");
+            let all = [named(name)];
+            assert_eq!(
+                Exact::new(&all, None).find(&all, query),
+                if found { vec![0] } else { vec![] },
+                "{name} {query}"
+            );
         };
         for query in ["code-reviewer", "Code Reviewer", " CODE_reviewer\n", "code.reviewer", "\"Code reviewer\""] {
             check("code-reviewer", query, true);
@@ -79,6 +120,11 @@ mod tests {
         check("the-doer", "The Doer", true);
         check("the-doer", "doer", false);
         check(&format!("x {}", "y".repeat(70)), "x", false);
-        assert_eq!(Exact::new(&[named("a b"), named("a-b"), named("A B")]).find("a b"), [0, 1, 2]);
+        let all = [named("a b"), named("a-b"), named("A B")];
+        let exact = Exact::new(&all, None);
+        assert_eq!(exact.find(&all, "a b"), [0, 1, 2]);
+        let next = [named("c"), all[2].clone(), all[0].clone()];
+        let exact = Exact::new(&next, Some((&exact, &[Some(2), None, Some(1)])));
+        assert_eq!((exact.find(&next, "a b"), exact.find(&next, "C")), (vec![1, 2], vec![0]));
     }
 }

@@ -13,6 +13,7 @@ use tantivy::{DocSet, InvertedIndexReader, SegmentReader, Term};
 
 use super::corpus::Corpus;
 use super::document::{self, Fields};
+use super::exact::Exact;
 use super::scoring::FIELDS;
 use super::vocabulary::Vocabulary;
 use crate::registry::{Definition, Registry};
@@ -48,6 +49,7 @@ pub(super) struct Text {
 pub(super) struct Before<'a> {
     pub(super) corpus: &'a Corpus,
     pub(super) assistants: &'a [Arc<Definition>],
+    pub(super) exact: &'a Exact,
     /// The place in the next registry of each assistant that stays as it was.
     pub(super) moves: &'a [Option<usize>],
 }

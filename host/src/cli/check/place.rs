@@ -7,7 +7,7 @@ const LINES_MAX: usize = 1_000;
 
 /// Gives each finding about a definition the line and column of what it is about, where that is found.
 pub(super) fn put(findings: &mut [Diagnostic], definition: &Definition) {
-    let Some(path) = &definition.path else { return };
+    let Some(path) = definition.file() else { return };
     if findings.is_empty() {
         return;
     }
