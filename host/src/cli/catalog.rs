@@ -90,7 +90,7 @@ fn shown(definition: &Definition) -> Option<String> {
 
 pub(super) fn list(places: &Places, args: &ListArgs) -> Result<u8, Failure> {
     let setting = Setting::read(places)?;
-    let registry = setting.registry()?;
+    let registry = setting.registry();
     let all = registry.assistants();
     let mut assistants: Vec<_> = all.iter().filter(|one| one.fits(args.which.source, &args.which.tags)).collect();
     // What stands first on the line; the registry itself is sorted by the name.
@@ -152,7 +152,7 @@ pub(super) fn search(places: &Places, args: &SearchArgs) -> Result<u8, Failure> 
         return Err(Failure::new(USAGE, "the query is empty; describe the task in a sentence, or use `list`"));
     }
     let setting = Setting::read(places)?;
-    let registry = setting.registry()?;
+    let registry = setting.registry();
     let failed = |error| Failure::new(FAILED, error);
     let index = SearchIndex::in_memory(&registry).map_err(failed)?;
     let filter = Filter { source: args.which.source, tags: args.which.tags.clone(), ..Filter::default() };

@@ -103,7 +103,7 @@ pub(super) fn check(places: &Places, args: &CheckArgs) -> Result<u8, Failure> {
     let book = Book::at(trust_dir());
     let registry = match args.dir {
         Some(_) => Registry::read(&setting.sources),
-        None => setting.registry()?,
+        None => setting.registry(),
     };
     let checked = Checked::of(registry, &stock, &book);
     if args.json {

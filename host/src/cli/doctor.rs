@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::door::Address;
 use crate::door::hello::Status;
 use crate::model::variables_of_keys;
-use crate::registry::{Diagnostic, Registry, Severity, SourceDir};
+use crate::registry::{Diagnostic, Severity, SourceDir};
 
 mod models;
 mod page;
@@ -87,6 +87,8 @@ struct Assistants {
     assistants: usize,
     shadowed: usize,
     skipped: usize,
+    /// Those that the database keeps.
+    database: usize,
     /// Findings in files that are worth mending.
     warnings: usize,
     sources: Vec<Source>,
@@ -251,12 +253,13 @@ async fn look_at_runner(report: &mut Report) {
 }
 
 fn look_at_assistants(report: &mut Report, setting: &Setting) {
-    let registry = Registry::read(&setting.sources);
+    let registry = setting.registry();
     let mut sources: Vec<Source> = setting.sources.iter().map(source).collect();
     for one in registry.assistants() {
         let warnings = warnings(&one.warnings);
         report.assistants.warnings += warnings;
-        if let Some(source) = one.path.as_deref().and_then(|path| of(&mut sources, path)) {
+        report.assistants.database += usize::from(one.file().is_none());
+        if let Some(source) = one.file().and_then(|path| of(&mut sources, path)) {
             source.assistants += 1;
             source.warnings += warnings;
         }

@@ -28,7 +28,7 @@ pub(super) struct ExplainArgs {
 
 pub(super) fn explain(places: &Places, args: &ExplainArgs) -> Result<u8, Failure> {
     let setting = Setting::read(places)?;
-    let registry = setting.registry()?;
+    let registry = setting.registry();
     let failed = |error| Failure::new(FAILED, error);
     let index = SearchIndex::in_memory(&registry).map_err(failed)?;
     let id = args.id.parse::<AssistantId>().ok();

@@ -46,7 +46,7 @@ struct Exported {
 
 pub(super) fn export(places: &Places, args: &ExportArgs) -> Result<u8, Failure> {
     let setting = Setting::read(places)?;
-    let registry = setting.registry()?;
+    let registry = setting.registry();
     let wanted: Vec<Arc<Definition>> = match args.all {
         true => registry
             .assistants()

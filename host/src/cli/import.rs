@@ -69,7 +69,7 @@ pub(super) async fn import(places: &Places, args: &ImportArgs) -> Result<u8, Fai
             To::Database => imported.stored = change::store(places, &setting, definitions, how).await?,
             to @ (To::Project | To::User) => {
                 let (folder, _) = folder(&setting, to)?;
-                to_files(&setting.registry()?, &folder, definitions, how, &mut imported)?;
+                to_files(&setting.registry(), &folder, definitions, how, &mut imported)?;
             }
         }
     }

@@ -97,7 +97,7 @@ pub(super) async fn new(places: &Places, args: &NewArgs) -> Result<u8, Failure> 
     let setting = Setting::read(places)?;
     let definition = define(args)?;
     let id = &definition.id;
-    if let Some(known) = setting.registry()?.get(id) {
+    if let Some(known) = setting.registry().get(id) {
         let place = known.path.as_ref().map_or("the database".to_owned(), |path| path.display().to_string());
         return Err(Failure::new(
             FAILED,
@@ -123,7 +123,9 @@ pub(super) async fn new(places: &Places, args: &NewArgs) -> Result<u8, Failure> 
             Some(path)
         }
         None => {
-            let stored = change::store(places, &setting, vec![definition.clone()], How::default()).await?;
+            // It was brought in from no file: it is the user's own word.
+            let own = Definition { path: None, ..definition.clone() };
+            let stored = change::store(places, &setting, vec![own], How::default()).await?;
             if stored.added.is_empty() {
                 return Err(Failure::new(FAILED, format!("there is an assistant `{id}` already; take another name")));
             }

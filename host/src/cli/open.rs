@@ -84,12 +84,16 @@ impl Setting {
 
     /// All assistants: those of the folders, and behind them those that the database keeps, where it can be read. Takes
     /// no lock.
-    pub(super) fn registry(&self) -> Result<Registry, Failure> {
-        let stored = store::peek(&self.state()?, mirror::stored).unwrap_or_else(|error| {
+    pub(super) fn registry(&self) -> Registry {
+        let stored = match self.state() {
+            Ok(state) => store::peek(&state, mirror::stored).map_err(|error| error.to_string()),
+            Err(failure) => Err(failure.message),
+        };
+        let stored = stored.unwrap_or_else(|error| {
             super::talk(&format!("the assistants of the database are left out: {error}"));
             None
         });
-        Ok(Registry::read(&self.sources).join(stored.into_iter().flatten().map(Arc::new)))
+        Registry::read(&self.sources).join(stored.into_iter().flatten().map(Arc::new))
     }
 
     /// What decides what a definition gets here.

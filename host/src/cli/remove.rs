@@ -25,7 +25,7 @@ pub(super) struct RemoveArgs {
 
 pub(super) async fn remove(places: &Places, args: &RemoveArgs) -> Result<u8, Failure> {
     let setting = Setting::read(places)?;
-    let registry = setting.registry()?;
+    let registry = setting.registry();
     // All are known and may be removed before the first one is.
     let mut wanted: Vec<&Definition> = Vec::new();
     for id in &args.ids {

@@ -31,7 +31,7 @@ pub(super) struct ShowArgs {
 
 pub(super) fn show(places: &Places, args: &ShowArgs) -> Result<u8, Failure> {
     let setting = Setting::read(places)?;
-    let registry = setting.registry()?;
+    let registry = setting.registry();
     let definition = find(&registry, &args.id)?;
     if args.prompt {
         say(&definition.system_prompt);

@@ -54,7 +54,7 @@ impl Asked {
 
 pub(super) fn trust(places: &Places, args: &TrustArgs) -> Result<u8, Failure> {
     let setting = Setting::read(places)?;
-    let registry = setting.registry()?;
+    let registry = setting.registry();
     let book = Book::at(super::open::trust_dir());
     if args.remove && args.names.is_empty() && !args.all {
         return Err(Failure::new(USAGE, "--remove needs the NAME of what to allow no more, or --all"));

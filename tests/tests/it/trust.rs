@@ -272,3 +272,22 @@ fn names_are_checked_and_nothing_is_hidden() {
     check(&["trust", "--remove", "x"], 0, "server orders of x");
     assert!(home.records().is_empty());
 }
+
+#[test]
+fn what_is_brought_in_needs_trust_too() {
+    let home = Home::new();
+    std::fs::create_dir_all(home.path("clone")).expect("a folder");
+    let from = home.path("clone/x.md");
+    std::fs::rename(home.path("one/.claude/agents/x.md"), &from).expect("moved");
+    let told = home.must("one", &["import", from.to_str().expect("text"), "--to", "database"]);
+    assert!(told.contains("1 name servers or commands, which `assistant-host trust` shows: x"), "{told}");
+    let asked = home.must("one", &["trust"]);
+    assert!(asked.contains("npx -y orders"), "{asked}");
+    assert_eq!(home.untrusted("one"), TITLES);
+    home.must("one", &["trust", "x"]);
+    assert_eq!(home.untrusted("one"), [""; 0]);
+    let again = home.must("one", &["import", from.to_str().expect("text"), "--to", "database"]);
+    assert!(again.contains("1 unchanged"), "{again}");
+    home.must("one", &["remove", "x"]);
+    assert!(from.is_file(), "the file that it was brought from stays");
+}

@@ -27,6 +27,9 @@ pub(super) fn tell(report: &Report) {
     let all = &report.assistants;
     row("assistants", &counts(all.assistants, all.shadowed, all.skipped, all.warnings));
     all.sources.iter().filter(|source| source.there).for_each(|one| row("", &source(one)));
+    if all.database > 0 {
+        row("", &format!("  database: {}", all.database));
+    }
     if all.skipped + all.warnings > 0 {
         row("", "`assistant-host check` tells the reasons");
     }
