@@ -10,6 +10,8 @@ pub const QUERY_BYTES_MAX: usize = 8 * 1024;
 pub const QUERY_TERMS_MAX: usize = 64;
 /// Words of a query whose typo is looked for; each costs more than a thousand looks into the vocabulary.
 const REPAIRS_MAX: usize = 8;
+/// What makes `C++`, `F#` or `.NET` of a letter or two: no typo.
+const SIGNS: [char; 3] = ['+', '#', '.'];
 /// Fewest letters of a word whose typo is repaired.
 const REPAIR_LETTERS_MIN: usize = 5;
 /// Most letters of a word whose typo is repaired.
@@ -102,9 +104,9 @@ pub(super) fn terms(text: &str) -> Vec<QueryTerm> {
 pub(super) fn weigh(corpus: &Corpus, terms: &[QueryTerm]) -> tantivy::Result<Vec<Weighed>> {
     let mut repairs = 0;
     let mut all = Vec::with_capacity(terms.len());
-    for QueryTerm { term, .. } in terms {
+    for QueryTerm { term, written } in terms {
         let mut weighed = Weighed::new(corpus, term.clone(), corpus.counts(term)?);
-        if weighed.documents() == 0 && is_repairable(term) && repairs < REPAIRS_MAX {
+        if weighed.documents() == 0 && is_repairable(term) && !written.contains(SIGNS) && repairs < REPAIRS_MAX {
             repairs += 1;
             if let Some(repaired) = repaired(corpus, term)? {
                 let counts = corpus.counts(&repaired)?;
