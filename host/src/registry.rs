@@ -37,7 +37,7 @@ use std::time::SystemTime;
 
 use serde::Serialize;
 
-pub(crate) use access::is_spawner;
+pub(crate) use access::{is_spawner, several};
 pub use assemble::NAME_CHARS_MAX;
 pub use definition::{Definition, Source};
 pub use diagnostic::{Code, Diagnostic, Severity};
@@ -46,6 +46,7 @@ pub use files::Files;
 pub use hash::sha256_hex;
 pub use id::{AssistantId, BadAssistantId, ID_CHARS_MAX, slug};
 pub(crate) use known::fold;
+pub(crate) use known::is_access as is_access_key;
 pub(crate) use nearest::nearest_name;
 pub use places::{Layout, SourceDir, places_in, sources};
 pub(crate) use reader::READER_VERSION;

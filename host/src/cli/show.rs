@@ -102,6 +102,8 @@ fn lines(definition: &Definition, granted: &grants::Grants) -> Vec<(&'static str
         put("not available", Some(format!("{}: {}", one.tool, one.why)));
     }
     put("never", some(&definition.disallowed_tools));
+    put("readonly", definition.readonly.then(|| "yes".to_owned()));
+    put("spawns", definition.may_spawn.as_deref().map(any));
     put("model", some(&definition.model));
     put("tags", some(&definition.tags));
     put("callers", definition.allowed_callers.as_deref().map(any));
@@ -110,7 +112,8 @@ fn lines(definition: &Definition, granted: &grants::Grants) -> Vec<(&'static str
     put("time", limit);
     put("servers", definition.mcp_servers.as_ref().map(json));
     for (key, value) in &definition.extra {
-        put("unknown key", Some(format!("{key}: {value}")));
+        let what = if crate::registry::is_access_key(key) { "as written" } else { "unknown key" };
+        put(what, Some(format!("{key}: {value}")));
     }
     let size = format!("{} characters", definition.system_prompt.chars().count());
     put("prompt", Some(size));

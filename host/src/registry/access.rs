@@ -12,6 +12,10 @@ use super::yaml::{Entry, Kind, Node};
 pub(super) struct Access {
     /// The tools that it wants; none is no word.
     tools: Option<Vec<String>>,
+    /// The last key that named them, folded.
+    tools_key: String,
+    /// Keys that name other tools than one before them, with their places.
+    doubled: Vec<(String, (u32, u32))>,
     /// Tools that it must not have.
     denied: Vec<String>,
     /// Where that stands.
@@ -65,13 +69,14 @@ impl Access {
                 if entry.value.is_null() {
                     closed(entry, "no one may spawn it", notes);
                 }
-                self.callers = Some(names);
+                self.callers = Some(both(self.callers.take(), names));
             }
             Field::Agents => {
-                if !entry.value.is_null() {
-                    let names = list(entry, "it may spawn no other", notes);
-                    self.spawns(names);
+                let names = list(entry, "it may spawn no other", notes);
+                if entry.value.is_null() {
+                    closed(entry, "it may spawn no other", notes);
                 }
+                self.spawns(names);
             }
             Field::NotByModels => self.not_by_models |= flag(entry, true, "only a session may spawn it", notes),
             Field::ByModels => self.not_by_models |= !flag(entry, false, "only a session may spawn it", notes),
@@ -102,6 +107,14 @@ impl Access {
 
     /// All fields together.
     pub(super) fn granted(mut self, notes: &mut Notes<'_>) -> Granted {
+        for (key, at) in &self.doubled {
+            let message = format!("`{key}` and another key name tools; it has those that both name");
+            notes.say(Code::DuplicateKey, *at, message, "name the tools under one key, `tools`");
+        }
+        for name in self.denied.iter().filter(|name| !several(name).eq([name.as_str()])) {
+            let message = format!("`{}` is taken for each name in it", cut(name));
+            notes.say(Code::AccessNarrowed, self.denied_at, message, "write a list of names, such as `[a, b]`");
+        }
         for name in self.denied.iter().filter(|name| name.contains('(')) {
             let message = format!("`{}` is denied for all calls: this host cannot deny some only", cut(name));
             notes.say(Code::AccessNarrowed, self.denied_at, message, "name the tool without parentheses to mean this");
@@ -144,14 +157,17 @@ impl Access {
             self.denied_at = place(entry);
             told_of_asking(entry, notes);
         }
-        let spawned: Vec<String> = found.taken.iter().filter_map(|name| whom(name)).flatten().collect();
-        if !spawned.is_empty() {
-            self.spawns(spawned);
-        }
+        self.spawns_in(&found.taken, entry, notes);
         // A map that only refuses takes away from what there is without it.
         let refuses = map && found.taken.is_empty() && !found.refused.is_empty();
         if found.unreadable || !refuses || found.refused.iter().any(|name| name == "*") {
-            self.tools = Some(notes.bounded(found.taken, &entry.key, place(entry)));
+            let tools = notes.bounded(found.taken, &entry.key, place(entry));
+            let narrower = both(self.tools.clone(), tools.clone());
+            let key = super::known::fold(&entry.key);
+            if self.tools.as_ref().is_some_and(|before| *before != tools) && self.tools_key != key {
+                self.doubled.push((cut(&entry.key), place(entry)));
+            }
+            (self.tools, self.tools_key) = (Some(narrower), key);
         }
         found.refused.iter().filter(|name| *name != "*").for_each(|name| self.deny(name));
     }
@@ -161,7 +177,7 @@ impl Access {
         // Whatever a map says of a name behind `disallowedTools`, it is named there.
         found.taken.iter().chain(&found.refused).for_each(|name| self.deny(name));
         self.denied_at = place(entry);
-        if found.unreadable {
+        if found.unreadable || says_yes(entry) {
             self.closed = true;
             closed(entry, "which tools it must not have is not known, so it has none", notes);
         }
@@ -174,7 +190,18 @@ impl Access {
         }
     }
 
+    /// What it allows takes nothing back that another key refuses.
     fn permissions(&mut self, entry: &Entry, notes: &mut Notes<'_>) {
+        let before = (std::mem::take(&mut self.denied), self.only.take(), self.allowed.take());
+        self.permissions_alone(entry, notes);
+        let (denied, only, allowed) = before;
+        let found = std::mem::replace(&mut self.denied, denied);
+        found.iter().for_each(|name| self.deny(name));
+        self.only = either(only, self.only.take());
+        self.allowed = either(allowed, self.allowed.take());
+    }
+
+    fn permissions_alone(&mut self, entry: &Entry, notes: &mut Notes<'_>) {
         const NOTHING: &str = "it has no tools";
         match &entry.value.kind {
             _ if entry.value.is_null() => {}
@@ -186,7 +213,7 @@ impl Access {
                     closed(entry, NOTHING, notes);
                 }
             },
-            Kind::Seq(_) => self.allowed = Some(list(entry, "only what it names is allowed", notes)),
+            Kind::Seq(_) => self.allows(entry, notes),
             Kind::Map(entries) if entries.iter().any(is_part) => {
                 entries.iter().for_each(|inner| self.part(inner, notes));
             }
@@ -198,23 +225,25 @@ impl Access {
     fn part(&mut self, entry: &Entry, notes: &mut Notes<'_>) {
         self.denied_at = place(entry);
         match entry.key.as_str() {
-            "allow" => {
-                let names = list(entry, "only what it names is allowed", notes);
-                if !entry.value.is_null() {
-                    self.allowed = Some(names);
-                }
-            }
+            "allow" if entry.value.is_null() => {}
+            "allow" => self.allows(entry, notes),
             "deny" => self.denied(entry, notes),
             "ask" => {
                 for name in list(entry, "it has no tools", notes) {
                     narrowed(entry, &name, "ask", notes);
                     self.deny(&name);
                 }
-                self.closed |= fields::names(&entry.value).unreadable;
+                self.closed |= fields::names(&entry.value).unreadable || says_yes(entry);
             }
             "defaultMode" => _ = self.mode(entry, notes),
             _ => self.rule(entry, notes),
         }
+    }
+
+    fn allows(&mut self, entry: &Entry, notes: &mut Notes<'_>) {
+        let names = list(entry, "only what it names is allowed", notes);
+        self.spawns_in(&names, entry, notes);
+        self.allowed = Some(both(self.allowed.take(), names));
     }
 
     /// A rule for one tool, or for all with `*`; a later one counts more.
@@ -257,15 +286,76 @@ impl Access {
         true
     }
 
-    /// Narrows whom it may spawn to `names`; `*` is everyone.
-    fn spawns(&mut self, names: Vec<String>) {
-        if names.iter().any(|name| name == "*") {
+    /// Narrows whom it may spawn to those that stand in parentheses behind `tools`, where any do.
+    fn spawns_in(&mut self, tools: &[String], entry: &Entry, notes: &mut Notes<'_>) {
+        let whom: Vec<_> = tools.iter().filter_map(|name| whom(name)).collect();
+        if whom.is_empty() {
             return;
         }
-        self.may_spawn = Some(match self.may_spawn.take() {
-            Some(before) => before.into_iter().filter(|name| names.contains(name)).collect(),
-            None => names,
-        });
+        if whom.iter().any(Vec::is_empty) {
+            closed(entry, "empty parentheses name no one that it may spawn", notes);
+        }
+        self.spawns(whom.concat());
+    }
+
+    /// Narrows whom it may spawn to `names`; `*` is everyone.
+    fn spawns(&mut self, names: Vec<String>) {
+        if !names.iter().any(|name| name == "*") {
+            self.may_spawn = Some(both(self.may_spawn.take(), names));
+        }
+    }
+}
+
+/// What both lists name; none before is no word, and `*` or `all` are all. Of a tool with and without parentheses, the
+/// one with them stays.
+fn both(before: Option<Vec<String>>, names: Vec<String>) -> Vec<String> {
+    let Some(before) = before else { return names };
+    let all = |names: &[String]| names.iter().any(|name| name == "*" || name.eq_ignore_ascii_case("all"));
+    if all(&before) || all(&names) {
+        return if all(&before) { names } else { before };
+    }
+    let same = |a: &str, b: &str| a.eq_ignore_ascii_case(b);
+    let narrower = |name: String| {
+        let whole = names.iter().find(|other| same(other, &name) || same(other, bare(&name)));
+        let part = names.iter().find(|other| same(bare(other), &name));
+        whole.map(|_| name.clone()).or_else(|| part.cloned())
+    };
+    before.into_iter().filter_map(narrower).collect()
+}
+
+/// As [`both`], where there may be no word at all.
+fn either(before: Option<Vec<String>>, after: Option<Vec<String>>) -> Option<Vec<String>> {
+    match after {
+        Some(after) => Some(both(before, after)),
+        None => before,
+    }
+}
+
+/// The tools that `name`, a name of something denied, may have been meant as: what stands between anything that separates.
+///
+/// Parentheses keep together what they hold, unless they are never closed.
+pub(crate) fn several(name: &str) -> impl Iterator<Item = &str> {
+    let count = |sign: char| name.matches(sign).count();
+    let closed = count('(') == count(')');
+    let mut depth = 0_u32;
+    let parts = name.split(move |c: char| {
+        match c {
+            '(' if closed => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && (c.is_whitespace() || ",;|&+，；、".contains(c))
+    });
+    parts.map(|part| part.trim_start_matches(['!', '-']).trim_end_matches('.')).filter(|part| !part.is_empty())
+}
+
+/// Whether `true` or the like stands where names should: as much as all of them.
+fn says_yes(entry: &Entry) -> bool {
+    let yes = |node: &Node| node.truth() == Some(true);
+    match &entry.value.kind {
+        Kind::Scalar { .. } => yes(&entry.value),
+        Kind::Seq(nodes) => nodes.iter().any(yes),
+        Kind::Map(_) => false,
     }
 }
 
@@ -280,8 +370,12 @@ fn list(entry: &Entry, so: &str, notes: &mut Notes<'_>) -> Vec<String> {
 
 /// Whether `entry` is a part of permissions, rather than a tool with a rule.
 fn is_part(entry: &Entry) -> bool {
-    let list = matches!(entry.value.kind, Kind::Seq(_));
-    matches!((entry.key.as_str(), list), ("allow" | "deny" | "defaultMode", _) | ("ask", true))
+    let names = match &entry.value.kind {
+        Kind::Seq(_) => true,
+        Kind::Scalar { .. } => entry.value.truth().is_some() || fields::rule(&entry.value) == Rule::Unreadable,
+        Kind::Map(_) => false,
+    };
+    matches!((entry.key.as_str(), names), ("allow" | "deny" | "defaultMode", _) | ("ask", true))
 }
 
 /// A tool's name without what restricts it.

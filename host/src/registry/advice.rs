@@ -55,6 +55,7 @@ const ADVICE: &[(Code, &str)] = &[
         Code::ToolUnavailable,
         "Remove the tool from the definition, or map its name to a tool that is here in `[tool_aliases]` of the configuration; `assistant-host tools` lists them.",
     ),
+    (Code::ToolMisspelt, "Write the name of the tool that is meant; `assistant-host tools` prints those of this host."),
     (
         Code::ModelReplaced,
         "Name a configured model, map the name in `[model_aliases]`, or add the model as `[models.NAME]`.",

@@ -210,6 +210,11 @@ proptest! {
             prop_assert!(nothing || found.tools.is_some() || !found.disallowed_tools.is_empty(), "{:?}", found);
             prop_assert!(found.allowed_callers.is_some(), "{:?}", found);
         }
+        // Nor does a second key open what one closes.
+        let text = format!("---\nname: n\ntools: []\nallowed-tools: {value}\nagents: []\nagents: {value}\n---\nBody");
+        if let Ok(found) = read(text.as_bytes(), Path::new("x.md"), Source::Dir) {
+            prop_assert_eq!((found.tools, found.may_spawn), (Some(Vec::new()), Some(Vec::new())));
+        }
     }
 }
 

@@ -72,7 +72,9 @@ impl<'a> Assembly<'a> {
             self.field(entry)?;
         }
         for (key, line) in lost {
-            if let Some((field, _)) = known::look(&fold(key.trim_matches(['"', '\'']))) {
+            let folded = fold(key.trim_matches(['"', '\'']));
+            let field = known::look(&folded).map(|(field, _)| field);
+            if let Some(field) = field.or_else(|| known::misspelt(&folded).map(|(field, _)| field)) {
                 self.access.lost(field, key, *line, &mut self.notes);
             }
         }
@@ -194,6 +196,12 @@ impl<'a> Assembly<'a> {
                 return Err(Diagnostic::new(Code::Disabled, self.notes.file, message)
                     .at(entry.line, keys::column(entry.column))
                     .hint("remove the key to have it"));
+            }
+            Field::Disable if node.truth().is_none() => {
+                let message = format!("its `{}` cannot be read, so it is switched off", keys::cut(&entry.key));
+                return Err(Diagnostic::new(Code::AccessClosed, self.notes.file, message)
+                    .at(entry.line, keys::column(entry.column))
+                    .hint("write `true` or `false`"));
             }
             Field::Disable => return Ok(Taken::Kept),
             // Those of access are taken elsewhere.

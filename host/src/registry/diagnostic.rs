@@ -60,7 +60,7 @@ codes! {
     DataTooComplex "data_too_complex" Error;
     /// A YAML or JSON file cannot be read as keys and values.
     DataBroken "data_broken" Error;
-    /// A key stands there twice; the last one counts.
+    /// A key stands there twice: the last one counts, and of keys that limit what the assistant may do, what both allow.
     DuplicateKey "duplicate_key" Warning;
     /// A value is of a kind that its field cannot be; it was ignored.
     FieldIgnored "field_ignored" Warning;
@@ -68,7 +68,7 @@ codes! {
     AccessClosed "access_closed" Warning;
     /// A rule for a tool cannot be kept as it is meant (ask each time, some arguments only), so the tool is not given.
     AccessNarrowed "access_narrowed" Warning;
-    /// A key is one that says what the assistant may do but for one letter; it was taken for that.
+    /// A key is one that says what the assistant may do but for one letter, or in other words; it was taken for that.
     KeyMisspelt "key_misspelt" Warning;
     /// Keys that other systems use and this host does not; they are kept.
     KeyUnused "key_unused" Info;
@@ -160,6 +160,8 @@ codes! {
     UntrustedCommand "untrusted_command" Warning;
     /// It asks for tools that are not here; it runs without them.
     ToolUnavailable "tool_unavailable" Warning;
+    /// A tool that it must not have is none here, and its name is near that of one, which it keeps.
+    ToolMisspelt "tool_misspelt" Warning;
     /// It wishes for a model that is not configured; another one is used.
     ModelReplaced "model_replaced" Warning;
     /// It wishes for a model that is not configured, and `strict_models` is set: it cannot be started.

@@ -54,7 +54,8 @@ pub(super) fn read(text: &str, first: u32, file: &str, warnings: &mut Vec<Diagno
     Content::Entries { entries, lost }
 }
 
-/// `entries` with each key once; of a double one the last value stays.
+/// `entries` with each key once; of a double one the last value stays. One that limits what the assistant may do stays as
+/// often as it stands there, so that each counts.
 pub(super) fn each_once(entries: Vec<Entry>, file: &str, warnings: &mut Vec<Diagnostic>) -> Vec<Entry> {
     let mut kept: Vec<Entry> = Vec::with_capacity(entries.len());
     let mut places: HashMap<String, usize> = HashMap::new();
@@ -62,13 +63,18 @@ pub(super) fn each_once(entries: Vec<Entry>, file: &str, warnings: &mut Vec<Diag
     for entry in entries {
         match places.entry(fold(&entry.key)) {
             Slot::Occupied(place) => {
-                let message = format!("the key `{}` stands there twice; the last one counts", cut(&entry.key));
+                let limits = known::look(place.key()).is_some_and(|(field, _)| field.limits());
+                let counts = if limits { "what both allow counts" } else { "the last one counts" };
+                let message = format!("the key `{}` stands there twice; {counts}", cut(&entry.key));
                 let found = Diagnostic::new(Code::DuplicateKey, file, message);
                 if told < OF_A_CODE_MAX {
                     warnings.push(found.at(entry.line, column(entry.column)).hint("remove one of them"));
                 }
                 told += 1;
-                kept[*place.get()] = entry;
+                match limits {
+                    true => kept.push(entry),
+                    false => kept[*place.get()] = entry,
+                }
             }
             Slot::Vacant(place) => {
                 place.insert(kept.len());
@@ -79,21 +85,31 @@ pub(super) fn each_once(entries: Vec<Entry>, file: &str, warnings: &mut Vec<Diag
     kept
 }
 
-/// Access keys that begin a line of `text`, `indented` or not, and that are not among `entries`.
+/// Access keys that begin a line of `text`, or that stand anywhere in a `broken` one as a key of a flow map does, and that
+/// are not among `entries`.
 ///
 /// A quoted text that is closed too late hides keys even in valid YAML.
-pub(super) fn lost(text: &str, first: u32, entries: &[Entry], indented: bool) -> Vec<(String, u32)> {
+pub(super) fn lost(text: &str, first: u32, entries: &[Entry], broken: bool) -> Vec<(String, u32)> {
     let there: Vec<String> = entries.iter().map(|entry| fold(&entry.key)).collect();
-    let keys = text.split('\n').zip(first..).filter_map(|(line, number)| {
-        let (key, _) = line.split_once([':', '='])?;
-        if !indented && key.starts_with([' ', '\t']) {
+    let key_of = |part: &str| {
+        let (key, _) = part.split_once([':', '='])?;
+        let indented = key.starts_with([' ', '\t']);
+        if !broken && indented {
             return None;
         }
         let folded = fold(key.trim().trim_matches(['"', '\'']));
-        let access = known::look(&folded).is_some_and(|(field, _)| field.is_access());
-        (access && !there.contains(&folded)).then(|| (key.trim().to_owned(), number))
-    });
-    keys.collect()
+        let access = match known::look(&folded) {
+            Some((field, _)) => field.is_access(),
+            None => !indented && known::misspelt(&folded).is_some(),
+        };
+        (access && !there.contains(&folded)).then(|| key.trim().to_owned())
+    };
+    let mut keys = Vec::new();
+    for (line, number) in text.split('\n').zip(first..) {
+        let mut parts = line.split(['{', ',']).take(if broken { usize::MAX } else { 1 });
+        keys.extend(parts.find_map(key_of).map(|key| (key, number)));
+    }
+    keys
 }
 
 /// A column, where it is known.

@@ -81,6 +81,13 @@ impl Field {
     }
 }
 
+impl Field {
+    /// Whether each of two keys that say it counts: what both allow.
+    pub(super) fn limits(self) -> bool {
+        self.is_access() || self == Self::Disable
+    }
+}
+
 /// Folded key, meaning, and the systems that know it: none where it is only often seen.
 const KNOWN: &[(&str, Field, &[Dialect])] = &[
     ("activities", Field::Unused, &[GooseRecipe]),
@@ -208,9 +215,42 @@ pub(super) fn only_of(key: &str) -> Option<Dialect> {
     }
 }
 
-/// The access field that the unknown folded key `key` is but for one typing mistake, and its right spelling.
+/// Keys that authors write for one of access, in their own words, and its right spelling.
+const MEANT: &[(&str, &str)] = &[
+    ("allow", "allowedtools"),
+    ("allowed", "allowedtools"),
+    ("allowtools", "allowedtools"),
+    ("blockedtools", "disallowedtools"),
+    ("blocktools", "disallowedtools"),
+    ("denied", "disallowedtools"),
+    ("deny", "disallowedtools"),
+    ("denytools", "disallowedtools"),
+    ("disabledtools", "disallowedtools"),
+    ("disabletools", "disallowedtools"),
+    ("disallow", "disallowedtools"),
+    ("disallowed", "disallowedtools"),
+    ("disallowtools", "disallowedtools"),
+    ("forbiddentools", "disallowedtools"),
+    ("toolsallow", "allowedtools"),
+    ("toolsallowed", "allowedtools"),
+    ("toolsdenied", "disallowedtools"),
+    ("toolsdeny", "disallowedtools"),
+    ("toolsdisallowed", "disallowedtools"),
+];
+
+/// Whether the key `key`, in any spelling, says what the assistant may do.
+pub(crate) fn is_access(key: &str) -> bool {
+    let key = fold(key);
+    look(&key).map(|(field, _)| field).or_else(|| misspelt(&key).map(|(field, _)| field)).is_some_and(Field::is_access)
+}
+
+/// The access field that the unknown folded key `key` is but for one typing mistake or in other words, and its right
+/// spelling.
 pub(super) fn misspelt(key: &str) -> Option<(Field, &'static str)> {
     const CHARS_MIN: usize = 4;
+    if let Some((_, right)) = MEANT.iter().find(|(meant, _)| *meant == key) {
+        return look(right).map(|(field, _)| (field, *right));
+    }
     let chars = |text: &str| text.chars().collect::<Vec<_>>();
     let key = chars(key);
     let mut access = KNOWN.iter().filter(|(known, field, _)| field.is_access() && known.len() > CHARS_MIN);
@@ -239,6 +279,7 @@ mod tests {
         check("tols", Some("tools"));
         check("dissallowed-tools", Some("disallowedtools"));
         check("allowed_caller", Some("allowedcallers"));
+        check("tools-deny", Some("disallowedtools"));
         check("read_only_", None);
         check("colour", None);
         check("to", None);

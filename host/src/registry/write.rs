@@ -173,7 +173,7 @@ fn frontmatter(definition: &Definition) -> String {
     }
     if !disallowed_tools.is_empty() {
         put("disallowedTools", list("disallowedTools", disallowed_tools), &|read| {
-            read.disallowed_tools == *disallowed_tools
+            read.disallowed_tools == *disallowed_tools && read.tools.is_none()
         });
     }
     match model.as_slice() {

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Tool;
-use crate::registry::{Definition, is_spawner};
+use crate::registry::{Definition, is_spawner, nearest_name, several};
 
 /// Without a `tools` key an assistant has these.
 const DEFAULT_GRANTS: &[&str] =
@@ -110,7 +110,14 @@ pub fn of_definition(definition: &Definition, aliases: &BTreeMap<String, String>
 /// Whether `denied`, as a definition names it, is `tool` or a group of tools with it. What stands in parentheses behind it
 /// would let other calls pass, and is not looked at.
 fn denies(denied: &str, tool: &str, aliases: &BTreeMap<String, String>, table: &[Tool]) -> bool {
+    several(denied).any(|denied| denies_one(denied, tool, aliases, table))
+}
+
+fn denies_one(denied: &str, tool: &str, aliases: &BTreeMap<String, String>, table: &[Tool]) -> bool {
     let bare = denied.split('(').next().unwrap_or(denied).trim();
+    if bare.eq_ignore_ascii_case("all") {
+        return true;
+    }
     let same = |part: &str| tool.get(..part.len()).is_some_and(|start| start.eq_ignore_ascii_case(part));
     if let Some(prefix) = bare.strip_suffix('*') {
         return same(prefix);
@@ -119,6 +126,25 @@ fn denies(denied: &str, tool: &str, aliases: &BTreeMap<String, String>, table: &
     let of_server = same(bare) && tool.get(bare.len()..).is_some_and(|rest| rest.is_empty() || rest.starts_with("__"));
     let spawns = SPAWNING.contains(&tool) && TALK.contains(&tool);
     of_server || (!spawns && names_of(bare, aliases, table).iter().any(|name| name == tool))
+}
+
+/// The first of `denied` that is no tool here and near to the name of one: both names.
+pub(crate) fn misspelt(
+    denied: &[String],
+    aliases: &BTreeMap<String, String>,
+    table: &[Tool],
+) -> Option<(String, String)> {
+    /// Fewest characters of a name that another may be near to.
+    const CHARS_MIN: usize = 4;
+    let own = table.iter().map(|tool| tool.name.as_ref()).chain(ALIASES.iter().map(|(alias, _)| *alias));
+    let known: Vec<&str> = own.filter(|name| name.len() >= CHARS_MIN).collect();
+    denied.iter().flat_map(|name| several(name)).find_map(|name| {
+        let bare = name.split('(').next().unwrap_or(name);
+        if bare.len() < CHARS_MIN || table.iter().any(|tool| denies_one(bare, &tool.name, aliases, table)) {
+            return None;
+        }
+        nearest_name(bare, &known).map(|near| (bare.to_owned(), near.to_owned()))
+    })
 }
 
 /// Whether `name` asks for some calls of a tool only, as `Bash(git log:*)` does. What stands behind a tool that spawns is
@@ -212,6 +238,21 @@ mod tests {
     }
 
     #[test]
+    fn what_is_denied_and_no_tool_may_be_misspelt() {
+        let check = |denied: &str, near: Option<&str>| {
+            let table = crate::tools::table(&Limits::default());
+            let found = misspelt(&[denied.to_owned()], &BTreeMap::new(), &table);
+            assert_eq!(found.map(|(_, near)| near).as_deref(), near, "{denied}");
+        };
+        check("Raed", Some("read"));
+        check("LS; raed_file", Some("read_file"));
+        check("Read", None);
+        check("Bash", None);
+        check("LSP", None);
+        check("mcp__x__*", None);
+    }
+
+    #[test]
     fn what_is_denied_is_not_given() {
         let check = |keys: &str, tools: &[&str]| {
             let text = format!("---\nname: n\n{keys}\n---\nGo.\n");
@@ -226,6 +267,15 @@ mod tests {
         check("tools: [Read, LS]\ndisallowedTools: [Read(src/*)]", &["list_files"]);
         check("tools: [Read, LS]\ndisallowedTools: ['*']", &[]);
         check("disallowedTools: [read_*, list*]", &talk);
+        for all in ["true", "[true]", "all", "[ALL]", "'*'", "{all: true}"] {
+            check(&format!("disallowedTools: {all}"), &[]);
+        }
+        check("permissions: {deny: true}", &[]);
+        for read_and_list in
+            ["'Read; LS'", "Read LS", "Read|LS", "['Read; LS']", "Read(a); LS", "Read(a, LS", "Read and LS."]
+        {
+            check(&format!("disallowedTools: {read_and_list}"), &talk);
+        }
         check("tools: [Task, recv_message]\ndisallowedTools: Task", &["recv_message"]);
         check("tools: [Task, Read, send_message]\nreadonly: true", &{
             let mut looks = vec!["get_pending_questions", "poll_assistant", "read_file", "recv_message"];

@@ -42,13 +42,16 @@ impl<'a> Stock<'a> {
     /// What a definition would have, spawned by a session.
     pub(crate) fn outfit(&self, definition: &Definition) -> Outfit {
         let model = self.models.resolve(&definition.model, None, self.strict_models);
-        Outfit { grants: grants::of_definition(definition, self.aliases, self.table), model }
+        let misspelt = grants::misspelt(&definition.disallowed_tools, self.aliases, self.table);
+        Outfit { grants: grants::of_definition(definition, self.aliases, self.table), misspelt, model }
     }
 }
 
 /// What an assistant would have.
 pub(crate) struct Outfit {
     pub(crate) grants: Grants,
+    /// A tool that it must not have and that is none here, and the name that is near.
+    misspelt: Option<(String, String)>,
     pub(crate) model: Result<Choice, NoModel>,
 }
 
@@ -63,6 +66,11 @@ impl Outfit {
         if let [first, ..] = self.grants.unavailable.as_slice() {
             let message = format!("not available here: {}", names(&self.grants.unavailable));
             found.push(Diagnostic::new(Code::ToolUnavailable, &file, message).hint(tool_hint(&first.tool, table)));
+        }
+        if let Some((denied, near)) = &self.misspelt {
+            let message = format!("it must not have what is no tool here: {}", cut(denied, 60));
+            let hint = format!("`{near}` is the nearest name");
+            found.push(Diagnostic::new(Code::ToolMisspelt, &file, message).hint(hint));
         }
         match &self.model {
             Ok(Choice { name, why: Some(why) }) => {

@@ -16,6 +16,7 @@ pub(super) fn put(findings: &mut [Diagnostic], definition: &Definition) {
     for finding in findings {
         let (keys, value): (&[&str], Option<&str>) = match finding.code {
             Code::ToolUnavailable => (&["tools", "allowedtools"], named(&finding.message)),
+            Code::ToolMisspelt => (&["disallowedtools"], named(&finding.message)),
             Code::ModelReplaced | Code::ModelRefused => {
                 (&["model", "models"], definition.model.first().map(|one| &**one))
             }

@@ -20,7 +20,7 @@ fn told(text: &str) -> String {
         }
     }
     for found in &found.warnings {
-        if matches!(found.code, Code::AccessClosed | Code::AccessNarrowed | Code::KeyMisspelt) {
+        if matches!(found.code, Code::AccessClosed | Code::AccessNarrowed | Code::KeyMisspelt | Code::DuplicateKey) {
             told.push_str(&format!(" {}@{:?}", found.code, found.line.unwrap_or(0)));
         }
     }
@@ -100,7 +100,44 @@ fn what_cannot_be_read_opens_nothing() {
     // One letter off: what was meant is plain, and the other reading would open everything.
     check("tols: [Read]", "[Read] key_misspelt@4");
     check("dissallowedTools: Bash", "- not Bash key_misspelt@4");
+    // As much as all.
+    check("disallowedTools: true", "[] not true access_closed@4");
+    check("disallowedTools: [Bash, yes]", "[] not Bash yes access_closed@4");
+    check("permissions: {deny: true}", "[] not true access_closed@4");
+    check("permissions: {ask: true}", "[] not true access_narrowed@4");
+    check("permissions: {ask: Read}", "- not Read access_narrowed@4");
+    check("permission: {ask: deny}", "- not ask");
+    check("agents:", "- spawns [] access_closed@4");
+    check("agents: null", "- spawns [] access_closed@4");
+    check("tools: Task()", "[Task()] spawns [] access_closed@4");
+    check("tools: [Agent( ), Task(a)]", "[Agent( ) Task(a)] spawns [a] access_closed@4");
+    check("permissions: {allow: ['Agent()']}", "[Agent()] spawns [] access_closed@4");
+    check("disallowedTools: Read; LS", "- not Read; LS access_narrowed@4");
+    check("disallowedTools: 'Read(a); LS'", "- not Read(a); LS access_narrowed@4 access_narrowed@4");
+    // Other words for a key of access.
+    check("deny: [Read]", "- not Read key_misspelt@4");
+    check("disallowed: Read", "- not Read key_misspelt@4");
+    check("tools-deny: true", "[] not true key_misspelt@4 access_closed@4");
+    check("allow: [Read]", "[Read] key_misspelt@4");
+    // Of two keys that say different things, what both allow.
+    check("tools: Read\nallowed-tools: LS", "[] duplicate_key@5");
+    check("allowed-tools: '*'\ntools: []", "[] duplicate_key@5");
+    check("tools: []\nallowed-tools: '*'", "[] duplicate_key@5");
+    check("tools: [Read, LS]\nallowed-tools: [read, Bash]", "[Read] duplicate_key@5");
+    check("tools: [Bash]\ntool: 'Bash(git:*)'", "[Bash(git:*)] duplicate_key@5");
+    check("tools: Read\nallowed-tools: Read", "[Read]");
+    check("tools: []\ntools: [Read]", "[] duplicate_key@5");
+    check("disallowedTools: Read\ndisallowed-tools: LS", "- not Read LS duplicate_key@5");
+    check("disallowedTools: bash\npermission: {bash: allow}", "- not bash");
+    check("permission: {'*': deny}\npermissions: {'*': allow}", "[]");
+    check("readonly: true\nreadonly: false", "- readonly duplicate_key@5");
+    check("allowed_callers: [a, b]\nallowed_callers: [b, c]", "- by [b] duplicate_key@5");
     // The key stands where broken YAML hides it.
+    check("{tools: []}", "[] access_closed@4");
+    check("{name: x, tools: []}", "[] access_closed@4");
+    check("{name: x, \"allowed_callers\": []}", "- by [] access_closed@4");
+    check("model: x, tools: []", "[] access_closed@4");
+    check("model: a: b\ndeny: [Read]", "[] access_closed@5");
     check("model: a: b\n  tools: [Read]", "[] access_closed@5");
     check("model: a: b\n  allowed_callers: [x]", "- by [] access_closed@5");
     check("model: \"a\nallowed_callers: [x]\nmore\"", "- by [] access_closed@5");
@@ -108,4 +145,19 @@ fn what_cannot_be_read_opens_nothing() {
     check("x: &x {tools: [Read]}\n<<: *x", "[Read]");
     let many: String = (0..300).map(|n| format!("t{n}, ")).collect();
     assert!(told(&format!("disallowedTools: [{many}]")).starts_with("[] not t0 "));
+}
+
+#[test]
+fn a_switch_that_cannot_be_read_is_off() {
+    let check = |text: &str, expected: Option<Code>| {
+        let file = format!("---\nname: n\ndescription: d\n{text}\n---\nGo.\n");
+        let found = read(file.as_bytes(), "n.md".as_ref(), Source::Dir);
+        assert_eq!(found.err().map(|why| why.code), expected, "{text}");
+    };
+    check("disable: false", None);
+    check("disable:", None);
+    check("disable: true", Some(Code::Disabled));
+    check("disable: true\ndisable: false", Some(Code::Disabled));
+    check("disable: maybe", Some(Code::AccessClosed));
+    check("disabled: [no]", Some(Code::AccessClosed));
 }
