@@ -204,7 +204,8 @@ mod tests {
 
     /// Each figure by hand: `plain` is found first; `second` behind a document that has more of the words; of `graded`
     /// one is in the right order, one is not; of `missing` there is no word. FTS5 as planned wants all words, so that it
-    /// has nothing for `second`, nor where a word is in the body, and an apostrophe is an error.
+    /// has nothing for `second`, nor where a word is in the body, and an apostrophe is an error. One of `second` has one
+    /// word of five: too little for the default least score.
     #[test]
     fn the_small_collection_by_hand() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/search");
@@ -228,7 +229,7 @@ mod tests {
         check(Kind::Fts5Raw, Some("second"), [0.0; 4], 0);
         check(Kind::Fts5Raw, Some("graded"), [0.898_353_79, 0.75, 1.0, 0.5], 0);
         check(Kind::Fts5Raw, None, [0.379_670_76, 0.35, 0.4, 0.3], 1);
-        assert_eq!((found.refused.nothing, found.refused.best_lost), (0.2, 0.0));
+        assert_eq!((found.refused.nothing, found.refused.best_lost), (0.2, 0.1));
         let told = found.told();
         assert!(told.iter().any(|line| line.starts_with("assistant-host") && line.contains("0.706")), "{told:#?}");
     }
