@@ -5,7 +5,8 @@
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{Semaphore, mpsc};
@@ -27,6 +28,8 @@ pub const FILE: &str = "assistant-host.db";
 const QUEUED_JOBS_MAX: usize = 4_096;
 /// Connections that read at once.
 const READERS_MAX: usize = 4;
+/// How long a look may go on while the store closes.
+const LOOKS_END_WITHIN: Duration = Duration::from_secs(5);
 /// How long a lock of another program is waited for.
 const BUSY_MS: u32 = 5_000;
 
@@ -79,11 +82,41 @@ pub struct Store {
     path: PathBuf,
     jobs: Mutex<Option<mpsc::Sender<writer::Job>>>,
     writer: Mutex<Option<std::thread::JoinHandle<()>>>,
-    readers: Mutex<Vec<Connection>>,
+    readers: Mutex<Readers>,
+    /// Told when a look has ended.
+    returned: Condvar,
     reading: Semaphore,
     wakes: Arc<Wakes>,
     /// Held by whoever copies the write-ahead log back: SQLite lets one do it, and sends others away.
     copying: Arc<Mutex<()>>,
+}
+
+/// The connections of looks.
+#[derive(Default)]
+struct Readers {
+    idle: Vec<Connection>,
+    /// How many looks are going on.
+    looks: usize,
+    closed: bool,
+}
+
+/// A connection that a look has; it goes back where it came from.
+struct Lent<'a> {
+    store: &'a Store,
+    db: Option<Connection>,
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        let mut readers = lock(&self.store.readers);
+        readers.looks -= 1;
+        if !readers.closed && readers.idle.len() < READERS_MAX {
+            readers.idle.extend(self.db.take());
+        }
+        // The last connection that closes removes the write-ahead log, and only one that may write can.
+        self.db = None;
+        self.store.returned.notify_all();
+    }
 }
 
 /// What a job works with: the database within its savepoint, the time, and whom to wake after COMMIT.
@@ -125,6 +158,7 @@ impl Store {
             jobs: Mutex::new(Some(jobs)),
             writer: Mutex::new(Some(writer)),
             readers: Mutex::default(),
+            returned: Condvar::new(),
             reading: Semaphore::new(READERS_MAX),
             wakes,
             copying,
@@ -202,17 +236,20 @@ impl Store {
     /// # Errors
     /// The look's own error, or a [`StoreError`].
     pub(crate) fn look<T, E: From<StoreError>>(&self, look: impl FnOnce(&Connection) -> Result<T, E>) -> Result<T, E> {
-        let pooled = lock(&self.readers).pop();
-        let db = match pooled {
+        let pooled = {
+            let mut readers = lock(&self.readers);
+            if readers.closed {
+                return Err(StoreError::Closed.into());
+            }
+            readers.looks += 1;
+            readers.idle.pop()
+        };
+        let mut lent = Lent { store: self, db: pooled };
+        let db = match lent.db.take() {
             Some(db) => db,
             None => open::reader(&self.path)?,
         };
-        let found = look(&db);
-        let mut pool = lock(&self.readers);
-        if pool.len() < READERS_MAX {
-            pool.push(db);
-        }
-        found
+        look(lent.db.insert(db))
     }
 
     /// Looks at the last committed state, on a thread for blocking work.
@@ -236,10 +273,17 @@ impl Store {
         self.wakes.waiter(id.into())
     }
 
-    /// Finishes all queued jobs and closes the file. Later jobs fail.
+    /// Finishes all queued jobs and closes the file. Later jobs and looks fail; those that are going on are waited for, at
+    /// most [`LOOKS_END_WITHIN`].
     pub fn close(&self) {
         drop(lock(&self.jobs).take());
-        lock(&self.readers).clear();
+        let mut readers = lock(&self.readers);
+        readers.closed = true;
+        readers.idle.clear();
+        let ended = self.returned.wait_timeout_while(readers, LOOKS_END_WITHIN, |readers| readers.looks > 0);
+        if ended.is_ok_and(|(_, waited)| waited.timed_out()) {
+            tracing::warn!("a look into the store has not ended; its write-ahead log is left to the next host");
+        }
         if let Some(writer) = lock(&self.writer).take()
             && writer.join().is_err()
         {

@@ -226,3 +226,34 @@ async fn vacuum_gives_space_back_and_keeps_all_rows() {
     assert_eq!(rows(&store).await, ["beside", "kept"]);
     assert!(std::fs::metadata(dir.path().join(FILE)).expect("there").len() < 1_000_000, "the file itself is short");
 }
+
+#[tokio::test]
+async fn a_look_that_goes_on_is_waited_for_when_the_store_closes() {
+    let (dir, store) = open();
+    add(&store, "a", false).await.expect("a row");
+    let (looks, looking) = std::sync::mpsc::channel();
+    let read = tokio::spawn({
+        let (store, closing) = (store.clone(), store.clone());
+        async move {
+            let look = store.read(move |db| {
+                looks.send(()).expect("heard");
+                while lock(&closing.jobs).is_some() {
+                    std::thread::yield_now();
+                }
+                Ok::<_, StoreError>(db.query_row("SELECT count(*) FROM snapshots", [], |row| row.get::<_, i64>(0))?)
+            });
+            look.await
+        }
+    });
+    let closing = tokio::task::spawn_blocking({
+        let store = store.clone();
+        move || {
+            looking.recv().expect("it looks");
+            store.close();
+        }
+    });
+    closing.await.expect("closed");
+    assert_eq!(read.await.expect("it ends").expect("a count"), 1);
+    assert!(!dir.path().join(format!("{FILE}-wal")).exists(), "the last one that closes removes the log");
+    assert!(matches!(store.read(|_| Ok::<_, StoreError>(())).await, Err(StoreError::Closed)));
+}
