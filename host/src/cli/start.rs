@@ -6,7 +6,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
-use std::sync::mpsc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use interprocess::local_socket::ConnectOptions;
@@ -25,6 +25,9 @@ const REACH_WITHIN: Duration = Duration::from_secs(60);
 const REPLY_WITHIN: Duration = Duration::from_secs(10);
 /// How long a host may take to say that it is ready.
 const READY_WITHIN: Duration = Duration::from_secs(45);
+
+/// How often a client looks whether another host lets it in while its own one starts.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// What a started host says on its stdout, once.
 #[derive(Debug, Serialize, Deserialize)]
@@ -90,7 +93,9 @@ pub(super) fn reach<T>(place: &Place, mut attempt: impl FnMut() -> Result<Tried<
         if let Tried::In(connection) = attempt()? {
             return Ok(connection);
         }
-        start(place)?;
+        if let Some(connection) = until_ready(&start(place)?, place, &mut attempt)? {
+            return Ok(connection);
+        }
         drop(lock);
         if begun.elapsed() > REACH_WITHIN {
             let log = place.log();
@@ -140,12 +145,9 @@ pub(super) fn status(place: &Place) -> Option<crate::door::hello::Status> {
     }
 }
 
-/// Starts the host of a place and waits until its door is open.
-fn start(place: &Place) -> Result<(), Failure> {
-    let failed = |what: &str, error: &dyn std::fmt::Display| {
-        let log = place.log();
-        Failure::new(FAILED, format!("{what}: {error}; the host's log is {}", log.display()))
-    };
+/// Starts the host of a place. What comes is the one line that it says when its door is open, or that it has failed.
+fn start(place: &Place) -> Result<Receiver<std::io::Result<String>>, Failure> {
+    let failed = |what: &str, error: &dyn std::fmt::Display| not_started(place, what, error);
     let me = std::env::current_exe().map_err(|error| failed("this program cannot be found", &error))?;
     let log = super::log::open(&place.log()).map_err(|error| failed("the log cannot be written", &error))?;
     let mut command = Command::new(me);
@@ -165,16 +167,43 @@ fn start(place: &Place) -> Result<(), Failure> {
         drop(heard.send(read.and(ended).map(|_| line)));
     });
     listening.map_err(|error| failed("the host cannot be heard", &error))?;
-    let line = match word.recv_timeout(READY_WITHIN) {
-        Ok(Ok(line)) => line,
-        Ok(Err(error)) => return Err(failed("the host cannot be heard", &error)),
-        Err(_) => {
-            return Err(failed("the host did not start", &format!("no word within {} s", READY_WITHIN.as_secs())));
+    Ok(word)
+}
+
+/// Waits until the host that was started is ready, or lets in whoever asks: it may also be another host that lets in,
+/// which somebody started at the same moment and ours waits for in vain.
+fn until_ready<T>(
+    word: &Receiver<std::io::Result<String>>,
+    place: &Place,
+    attempt: &mut impl FnMut() -> Result<Tried<T>, Failure>,
+) -> Result<Option<T>, Failure> {
+    let begun = Instant::now();
+    let line = loop {
+        match word.recv_timeout(LOOK_EVERY) {
+            Ok(Ok(line)) => break line,
+            Ok(Err(error)) => return Err(not_started(place, "the host cannot be heard", &error)),
+            Err(RecvTimeoutError::Timeout) if begun.elapsed() < READY_WITHIN => {
+                if let Tried::In(connection) = attempt()? {
+                    return Ok(Some(connection));
+                }
+            }
+            Err(_) => {
+                let why = format!("no word within {} s", READY_WITHIN.as_secs());
+                return Err(not_started(place, "the host did not start", &why));
+            }
         }
     };
     match serde_json::from_str(&line) {
-        Ok(Word::Ready) => Ok(()),
-        Ok(Word::Failed { code, message }) => Err(Failure::new(code, message)),
-        Err(_) => Err(failed("the host did not start", &"it ended without a word")),
+        Ok(Word::Ready) => Ok(None),
+        Ok(Word::Failed { code, message }) => match attempt()? {
+            Tried::In(connection) => Ok(Some(connection)),
+            Tried::Gone => Err(Failure::new(code, message)),
+        },
+        Err(_) => Err(not_started(place, "the host did not start", &"it ended without a word")),
     }
+}
+
+fn not_started(place: &Place, what: &str, error: &dyn std::fmt::Display) -> Failure {
+    let log = place.log();
+    Failure::new(FAILED, format!("{what}: {error}; the host's log is {}", log.display()))
 }

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
+use std::process::Stdio;
 
 use conformance::doors::{Doors, RawClient, signal, socket, until};
 use serde_json::{Value, json};
@@ -56,6 +57,20 @@ fn twenty_clients_at_once_get_one_host() {
     let status: Value = serde_json::from_str(&doors.run(&["status", "--json"]).1).expect("JSON");
     assert_eq!(status["host"]["clients"], 20);
     assert!(clients.into_iter().all(|client| client.close() == Some(0)), "all ends are in order");
+}
+
+#[test]
+fn a_client_finds_the_host_that_was_started_at_the_same_moment() {
+    for _ in 0..3 {
+        let doors = doors();
+        let mut serve = doors.command(&["serve"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it runs");
+        let mut client = shaken(&doors);
+        client.must("list_assistant", &json!({}));
+        assert_eq!(client.close(), Some(0));
+        // It is the host, or waits to be it.
+        serve.kill().expect("killed");
+        serve.wait().expect("it ends");
+    }
 }
 
 #[test]
