@@ -140,7 +140,7 @@ struct FoundItem {
     #[serde(flatten)]
     item: Item,
     /// The share of the query that it matches, rare words counting more: 0 to 1.
-    score: f32,
+    score: f64,
     /// The words of the query that it matches.
     matched_terms: Vec<String>,
 }
@@ -232,8 +232,8 @@ async fn search_assistant(call: Call, params: Search) -> Result<Output, ToolErro
 }
 
 /// A score with three digits behind the point.
-pub(super) fn round(score: f32) -> f32 {
-    (score * 1_000.0).round() / 1_000.0
+pub(super) fn round(score: f32) -> f64 {
+    (f64::from(score) * 1_000.0).round() / 1_000.0
 }
 
 /// Searches on a thread for such work. Returns what was found, best first, and how many there are in all.

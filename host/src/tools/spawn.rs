@@ -140,7 +140,7 @@ struct Spawned {
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(inline)]
 struct Matched {
-    score: f32,
+    score: f64,
     runners_up: Vec<RunnerUp>,
 }
 
@@ -149,7 +149,7 @@ struct Matched {
 #[schemars(inline)]
 struct RunnerUp {
     assistant_id: String,
-    score: f32,
+    score: f64,
 }
 
 /// Which model a process got.
