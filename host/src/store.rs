@@ -276,7 +276,6 @@ impl Store {
     /// Finishes all queued jobs and closes the file. Later jobs and looks fail; those that are going on are waited for, at
     /// most [`LOOKS_END_WITHIN`].
     pub fn close(&self) {
-        drop(lock(&self.jobs).take());
         let mut readers = lock(&self.readers);
         readers.closed = true;
         readers.idle.clear();
@@ -284,6 +283,8 @@ impl Store {
         if ended.is_ok_and(|(_, waited)| waited.timed_out()) {
             tracing::warn!("a look into the store has not ended; its write-ahead log is left to the next host");
         }
+        // Only now: the connection that is the last one to close removes the log, and that has to be the writer's.
+        drop(lock(&self.jobs).take());
         if let Some(writer) = lock(&self.writer).take()
             && writer.join().is_err()
         {

@@ -237,7 +237,7 @@ async fn a_look_that_goes_on_is_waited_for_when_the_store_closes() {
         async move {
             let look = store.read(move |db| {
                 looks.send(()).expect("heard");
-                while lock(&closing.jobs).is_some() {
+                while !lock(&closing.readers).closed {
                     std::thread::yield_now();
                 }
                 Ok::<_, StoreError>(db.query_row("SELECT count(*) FROM snapshots", [], |row| row.get::<_, i64>(0))?)
