@@ -5,6 +5,9 @@ use std::fmt;
 use assistant_protocol::ids::{ProcessId, SessionId};
 use uuid::Uuid;
 
+/// What a session is called where callers are named, unless it says another name. No assistant has that name as a caller.
+pub const MAIN: &str = "main";
+
 /// Who asks, and whose mail is whose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Caller {

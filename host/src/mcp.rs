@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::caller::Caller;
+use crate::caller::{Caller, MAIN};
 use crate::host::{Ending, Host};
 use crate::store::StoreError;
 use crate::tools::{self, Along, Audience, CallError};
@@ -55,7 +55,7 @@ where
     T: IntoTransport<RoleServer, E, A>,
     E: std::error::Error + Send + Sync + 'static,
 {
-    let session = host.open_session_below(principal, "main", level).await?;
+    let session = host.open_session_below(principal, MAIN, level).await?;
     let served = serve_session(host, session, transport, stop).await;
     host.end_session(session, Ending::AfterGrace).await?;
     served

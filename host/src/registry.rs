@@ -37,7 +37,7 @@ use std::time::SystemTime;
 
 use serde::Serialize;
 
-pub(crate) use access::{is_spawner, several};
+pub(crate) use access::{is_all, is_spawner, several};
 pub use assemble::NAME_CHARS_MAX;
 pub use definition::{Definition, Source};
 pub use diagnostic::{Code, Diagnostic, Severity};

@@ -8,6 +8,7 @@ use assistant_protocol::ids::{ProcessId, SessionId};
 use serde_json::{Map, Value, json};
 
 use super::{FAILED, Failure, open, say};
+use crate::caller::MAIN;
 use crate::host::{Host, Options};
 use crate::model::ScriptedModel;
 use crate::process_table::Process;
@@ -78,7 +79,7 @@ impl Story<'_> {
 }
 
 async fn story(host: &Host) -> Result<(), Failure> {
-    let session = host.open_session("demo", "main").await.map_err(failed)?;
+    let session = host.open_session("demo", MAIN).await.map_err(failed)?;
     let story = Story { host, session, start: Instant::now() };
     story.tell(&format!("you search: \"{TASK}\""));
     let found = story.call("search_assistant", json!({ "query": TASK })).await?;

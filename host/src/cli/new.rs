@@ -9,6 +9,7 @@ use super::change;
 use super::export::put_file;
 use super::open::{Setting, env};
 use super::{FAILED, Failure, Places, USAGE, say, talk};
+use crate::caller::MAIN;
 use crate::config::paths;
 use crate::host::stored::How;
 use crate::registry::write::write;
@@ -173,8 +174,8 @@ fn define(args: &NewArgs) -> Result<Definition, Failure> {
     }
     let template = template(text)?;
     let id = AssistantId::from_name(&name, "");
-    if id.as_str() == "main" {
-        return Err(usage("`main` is the session's own name; take another one".to_owned()));
+    if id.as_str() == MAIN {
+        return Err(usage(format!("`{MAIN}` is the session's own name; take another one")));
     }
     let own = args.description.as_ref().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
     let tags = if args.tags.is_empty() { template.tags.clone() } else { args.tags.clone() };

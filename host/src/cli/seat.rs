@@ -7,6 +7,7 @@ use super::client::{Client, Refused, object};
 use super::open::Setting;
 use super::serve::refused;
 use super::{FAILED, Failure, Places};
+use crate::caller::MAIN;
 use crate::door::LOCAL;
 use crate::host::Host;
 use crate::tools::CallError;
@@ -29,7 +30,7 @@ impl Seat {
     pub(super) async fn inside(places: &Places) -> Result<Self, Failure> {
         let options = Setting::read(places)?.options().await?;
         let host = Host::open(options).await.map_err(|error| refused(&error))?;
-        match host.open_session(LOCAL, "main").await {
+        match host.open_session(LOCAL, MAIN).await {
             Ok(session) => Ok(Self::Inside(host, session)),
             Err(error) => {
                 host.close().await;

@@ -5,7 +5,7 @@ use assistant_protocol::types::SendMessageParams;
 use rusqlite::Connection;
 
 use super::Refused;
-use crate::caller::Caller;
+use crate::caller::{Caller, MAIN};
 use crate::process_table::{self, Process, session};
 use crate::store::StoreError;
 
@@ -74,7 +74,7 @@ pub(super) fn name_of(db: &Connection, row: &Process, who: Option<ProcessId>) ->
     match who {
         Some(id) if id == row.id => Ok(row.assistant_id.clone()),
         Some(id) => Ok(process_table::get(db, id)?.assistant_id),
-        None => Ok(session(db, row.session)?.map_or_else(|| "main".to_owned(), |session| session.caller_name)),
+        None => Ok(session(db, row.session)?.map_or_else(|| MAIN.to_owned(), |session| session.caller_name)),
     }
 }
 

@@ -1,15 +1,18 @@
 //! What an assistant may do, as its file says it. What cannot be read opens nothing, and is told.
 
 mod lists;
+mod permissions;
 
+pub(crate) use self::lists::is_all;
 pub(crate) use self::lists::several;
-use self::lists::{bare, both, either, says_yes};
+use self::lists::{bare, both, names, negated, says_yes};
 use super::diagnostic::Code;
-use super::fields::{self, LIST_MAX, Rule};
+use super::fields::{self, LIST_MAX, Names, Rule};
 use super::keys::cut;
 use super::known::Field;
 use super::notes::Notes;
 use super::yaml::{Entry, Kind, Node};
+use crate::caller::MAIN;
 
 /// What the fields of access say together.
 #[derive(Debug, Default)]
@@ -22,6 +25,8 @@ pub(super) struct Access {
     doubled: Vec<(String, (u32, u32))>,
     /// Tools that it must not have.
     denied: Vec<String>,
+    /// It names more of those than the bound.
+    too_many: bool,
     /// Where that stands.
     denied_at: (u32, u32),
     /// The tools that rules allow, once a rule refuses all others.
@@ -41,18 +46,16 @@ pub(super) struct Access {
 #[derive(Debug, PartialEq)]
 pub(super) struct Granted {
     pub(super) tools: Option<Vec<String>>,
+    /// Whether it may have what it names besides, by service.
+    pub(super) services: bool,
     pub(super) denied: Vec<String>,
     pub(super) readonly: bool,
     pub(super) callers: Option<Vec<String>>,
     pub(super) may_spawn: Option<Vec<String>>,
 }
 
-/// The caller that a session is.
-const MAIN: &str = "main";
 /// Tools that hand work to another assistant, in small letters: what stands in parentheses behind one is whom.
 const SPAWNERS: &[&str] = &["agent", "task", "runsubagent", "run_subagent", "spawn_assistant"];
-/// What the rule `edit` is for besides the tool of that name.
-const EDITORS: &[&str] = &["write", "patch", "multiedit", "write_file"];
 /// Words for a mode that this host has no use for: it asks before nothing and gives no more than the tools.
 const MODES_UNUSED: &[&str] =
     &["default", "acceptedits", "auto", "dontask", "bypasspermissions", "manual", "workspacewrite", "dangerfullaccess"];
@@ -69,14 +72,14 @@ impl Access {
             Field::Mode => return self.mode(entry, notes),
             Field::Readonly => self.readonly |= flag(entry, true, "it may change nothing", notes),
             Field::Callers => {
-                let names = list(entry, "no one that it does not name may spawn it", notes);
+                let names = people(entry, "no one that it does not name may spawn it", notes);
                 if entry.value.is_null() {
                     closed(entry, "no one may spawn it", notes);
                 }
                 self.callers = Some(both(self.callers.take(), names));
             }
             Field::Agents => {
-                let names = list(entry, "it may spawn no other", notes);
+                let names = people(entry, "it may spawn no other", notes);
                 if entry.value.is_null() {
                     closed(entry, "it may spawn no other", notes);
                 }
@@ -123,12 +126,12 @@ impl Access {
             let message = format!("`{}` is denied for all calls: this host cannot deny some only", cut(name));
             notes.say(Code::AccessNarrowed, self.denied_at, message, "name the tool without parentheses to mean this");
         }
-        if self.denied.len() > LIST_MAX {
+        if self.too_many {
             let message = format!("it names more than {LIST_MAX} tools that it must not have, so it has none");
             notes.say(Code::AccessClosed, self.denied_at, message, "name the tools that it may have in `tools`");
             self.closed = true;
-            self.denied.truncate(LIST_MAX);
         }
+        let services = !self.closed && self.only.is_none();
         let mut tools = self.tools.or(self.allowed);
         if let Some(only) = self.only {
             let allowed = |tool: &String| only.iter().any(|one| bare(one).eq_ignore_ascii_case(bare(tool)));
@@ -141,10 +144,13 @@ impl Access {
             tools = Some(Vec::new());
         }
         let mut callers = self.callers;
-        if self.not_by_models && callers.is_none() {
+        // A list that names assistants is a word about each; that all may is none about those.
+        if self.not_by_models && callers.as_ref().is_none_or(|names| names.iter().any(|name| is_all(name))) {
             callers = Some(vec![MAIN.to_owned()]);
         }
-        Granted { tools, denied: self.denied, readonly: self.readonly, callers, may_spawn: self.may_spawn }
+        let mut may_spawn = self.may_spawn;
+        may_spawn.iter_mut().for_each(|names| names.truncate(LIST_MAX));
+        Granted { tools, services, denied: self.denied, readonly: self.readonly, callers, may_spawn }
     }
 
     fn tools(&mut self, entry: &Entry, notes: &mut Notes<'_>) {
@@ -152,18 +158,17 @@ impl Access {
         if node.is_null() {
             return;
         }
-        let found = fields::names(node);
+        let found = names(entry);
         if found.unreadable {
             closed(entry, "what is no name of a tool gives none", notes);
         }
-        let map = matches!(node.kind, Kind::Map(_));
-        if map {
+        if !found.refused.is_empty() {
             self.denied_at = place(entry);
             told_of_asking(entry, notes);
         }
         self.spawns_in(&found.taken, entry, notes);
-        // A map that only refuses takes away from what there is without it.
-        let refuses = map && found.taken.is_empty() && !found.refused.is_empty();
+        // What only refuses takes away from what there is without it.
+        let refuses = found.taken.is_empty() && !found.refused.is_empty();
         if found.unreadable || !refuses || found.refused.iter().any(|name| name == "*") {
             let tools = notes.bounded(found.taken, &entry.key, place(entry));
             let narrower = both(self.tools.clone(), tools.clone());
@@ -177,7 +182,7 @@ impl Access {
     }
 
     fn denied(&mut self, entry: &Entry, notes: &mut Notes<'_>) {
-        let found = fields::names(&entry.value);
+        let found = names(entry);
         // Whatever a map says of a name behind `disallowedTools`, it is named there.
         found.taken.iter().chain(&found.refused).for_each(|name| self.deny(name));
         self.denied_at = place(entry);
@@ -189,92 +194,12 @@ impl Access {
 
     /// Denies one tool more, once. Past the bound it has no tools at all.
     fn deny(&mut self, name: &str) {
-        if self.denied.len() <= LIST_MAX && !self.denied.iter().any(|denied| denied == name) {
-            self.denied.push(name.to_owned());
+        if self.denied.iter().any(|denied| denied == name) {
+            return;
         }
-    }
-
-    /// What it allows takes nothing back that another key refuses.
-    fn permissions(&mut self, entry: &Entry, notes: &mut Notes<'_>) {
-        let before = (std::mem::take(&mut self.denied), self.only.take(), self.allowed.take());
-        self.permissions_alone(entry, notes);
-        let (denied, only, allowed) = before;
-        let found = std::mem::replace(&mut self.denied, denied);
-        found.iter().for_each(|name| self.deny(name));
-        self.only = either(only, self.only.take());
-        self.allowed = either(allowed, self.allowed.take());
-    }
-
-    fn permissions_alone(&mut self, entry: &Entry, notes: &mut Notes<'_>) {
-        const NOTHING: &str = "it has no tools";
-        match &entry.value.kind {
-            _ if entry.value.is_null() => {}
-            Kind::Scalar { .. } => match fields::rule(&entry.value) {
-                Rule::Allow => {}
-                Rule::Deny => self.closed = true,
-                Rule::Ask | Rule::Some | Rule::Unreadable => {
-                    self.closed = true;
-                    closed(entry, NOTHING, notes);
-                }
-            },
-            Kind::Seq(_) => self.allows(entry, notes),
-            Kind::Map(entries) if entries.iter().any(is_part) => {
-                entries.iter().for_each(|inner| self.part(inner, notes));
-            }
-            Kind::Map(entries) => entries.iter().for_each(|inner| self.rule(inner, notes)),
-        }
-    }
-
-    /// One of `allow`, `deny` and `ask`.
-    fn part(&mut self, entry: &Entry, notes: &mut Notes<'_>) {
-        self.denied_at = place(entry);
-        match entry.key.as_str() {
-            "allow" if entry.value.is_null() => {}
-            "allow" => self.allows(entry, notes),
-            "deny" => self.denied(entry, notes),
-            "ask" => {
-                for name in list(entry, "it has no tools", notes) {
-                    narrowed(entry, &name, "ask", notes);
-                    self.deny(&name);
-                }
-                self.closed |= fields::names(&entry.value).unreadable || says_yes(entry);
-            }
-            "defaultMode" => _ = self.mode(entry, notes),
-            _ => self.rule(entry, notes),
-        }
-    }
-
-    fn allows(&mut self, entry: &Entry, notes: &mut Notes<'_>) {
-        let names = list(entry, "only what it names is allowed", notes);
-        self.spawns_in(&names, entry, notes);
-        self.allowed = Some(both(self.allowed.take(), names));
-    }
-
-    /// A rule for one tool, or for all with `*`; a later one counts more.
-    fn rule(&mut self, entry: &Entry, notes: &mut Notes<'_>) {
-        self.denied_at = place(entry);
-        let name = entry.key.as_str();
-        let rule = fields::rule(&entry.value);
-        match rule {
-            Rule::Allow | Rule::Deny => {}
-            Rule::Ask => narrowed(entry, name, "ask", notes),
-            Rule::Some => narrowed(entry, name, "a rule for some arguments", notes),
-            Rule::Unreadable => closed(entry, "it does not have that tool", notes),
-        }
-        match (name, rule) {
-            ("*", Rule::Allow) => self.only = None,
-            ("*", _) => self.only = Some(Vec::new()),
-            (name, Rule::Allow) => {
-                self.denied.retain(|denied| denied != name);
-                self.only.iter_mut().for_each(|only| only.push(name.to_owned()));
-            }
-            (name, _) => {
-                self.only.iter_mut().for_each(|only| only.retain(|allowed| allowed != name));
-                self.deny(name);
-                if name == "edit" {
-                    EDITORS.iter().for_each(|editor| self.deny(editor));
-                }
-            }
+        match self.denied.len() < LIST_MAX {
+            true => self.denied.push(name.to_owned()),
+            false => self.too_many = true,
         }
     }
 
@@ -297,36 +222,29 @@ impl Access {
             return;
         }
         if whom.iter().any(Vec::is_empty) {
-            closed(entry, "empty parentheses name no one that it may spawn", notes);
+            closed(entry, "its parentheses name no one that it may spawn", notes);
         }
         self.spawns(whom.concat());
     }
 
     /// Narrows whom it may spawn to `names`; `*` is everyone.
     fn spawns(&mut self, names: Vec<String>) {
-        if !names.iter().any(|name| name == "*") {
+        if !names.iter().any(|name| is_all(name)) {
             self.may_spawn = Some(both(self.may_spawn.take(), names));
         }
     }
 }
 
-/// A list of names; what is none is told to give nothing, as `so` says.
-fn list(entry: &Entry, so: &str, notes: &mut Notes<'_>) -> Vec<String> {
-    let found = fields::names(&entry.value);
-    if found.unreadable {
+/// Those who may spawn it, or whom it may spawn; `*` is everyone. What is no name is told to give nothing, as `so` says.
+fn people(entry: &Entry, so: &str, notes: &mut Notes<'_>) -> Vec<String> {
+    let Names { mut taken, refused, unreadable } = names(entry);
+    let all_but = !refused.is_empty() && taken.iter().any(|name| is_all(name));
+    if unreadable || all_but {
         closed(entry, so, notes);
     }
-    notes.bounded(found.taken, &entry.key, (entry.line, entry.column))
-}
-
-/// Whether `entry` is a part of permissions, rather than a tool with a rule.
-fn is_part(entry: &Entry) -> bool {
-    let names = match &entry.value.kind {
-        Kind::Seq(_) => true,
-        Kind::Scalar { .. } => entry.value.truth().is_some() || fields::rule(&entry.value) == Rule::Unreadable,
-        Kind::Map(_) => false,
-    };
-    matches!((entry.key.as_str(), names), ("allow" | "deny" | "defaultMode", _) | ("ask", true))
+    // All but some cannot be said of those who are not known yet.
+    taken.retain(|name| !all_but || !is_all(name));
+    notes.bounded(taken, &entry.key, (entry.line, entry.column))
 }
 
 /// Whether `name` is that of a tool that hands work to another assistant.
@@ -338,8 +256,11 @@ pub(crate) fn is_spawner(name: &str) -> bool {
 fn whom(tool: &str) -> Option<Vec<String>> {
     let (name, rest) = tool.split_once('(')?;
     let spawns = is_spawner(name);
-    let names = rest.trim_end().trim_end_matches(')').split(',').map(|name| name.trim().to_owned());
-    spawns.then(|| names.filter(|name| !name.is_empty()).collect())
+    let names: Vec<&str> = rest.trim_end().trim_end_matches(')').split(',').map(str::trim).collect();
+    // Those that it must not spawn leave those that are named besides.
+    let but = names.iter().any(|name| negated(name).is_some());
+    let named = names.into_iter().filter(|name| !name.is_empty() && negated(name).is_none() && !(but && *name == "*"));
+    spawns.then(|| named.map(str::to_owned).collect())
 }
 
 /// A truth value; `closed` where it is none, which is told.

@@ -20,6 +20,9 @@ const BODY_CHARS_LONG: usize = 30_000;
 /// Most keys that one finding names.
 const KEYS_TOLD_MAX: usize = 12;
 
+/// The key, folded, that names services whose tools it has besides those of `tools`.
+const SERVICES: &str = "allowedbuiltinservicealiases";
+
 /// A definition while its fields are read.
 pub(super) struct Assembly<'a> {
     pub(super) definition: Definition,
@@ -75,6 +78,9 @@ impl<'a> Assembly<'a> {
             let folded = fold(key.trim_matches(['"', '\'']));
             let field = known::look(&folded).map(|(field, _)| field);
             if let Some(field) = field.or_else(|| known::misspelt(&folded).map(|(field, _)| field)) {
+                if !field.is_access() {
+                    return Err(self.off(key, (*line, 0)));
+                }
                 self.access.lost(field, key, *line, &mut self.notes);
             }
         }
@@ -91,7 +97,11 @@ impl<'a> Assembly<'a> {
                     let message = format!("`{}` was taken for `{right}`", keys::cut(&entry.key));
                     let hint = format!("write `{right}`, or another key if that was not meant");
                     self.notes.say(Code::KeyMisspelt, at, message, &hint);
-                    self.access.take(field, entry, &mut self.notes);
+                    if field.is_access() {
+                        self.access.take(field, entry, &mut self.notes);
+                    } else if !entry.value.is_null() {
+                        self.switch(field, entry)?;
+                    }
                 }
                 None => self.unknown.push((keys::cut(&entry.key), entry.line, entry.column)),
             }
@@ -114,9 +124,7 @@ impl<'a> Assembly<'a> {
             self.keep(entry);
             return Ok(());
         }
-        if field != Field::Unused {
-            self.other |= field != Field::Name;
-        }
+        self.other |= !matches!(field, Field::Unused | Field::Enable | Field::Name);
         match self.value(field, entry)? {
             Taken::Yes => {}
             Taken::Kept => self.keep(entry),
@@ -191,23 +199,34 @@ impl<'a> Assembly<'a> {
             Field::Kept => return Ok(Taken::Kept),
             Field::Kind if node.scalar() == Some("remote") => return Err(self.remote(at)),
             Field::Kind => return Ok(self.unused(entry)),
-            Field::Disable if node.truth() == Some(true) => {
-                let message = format!("its `{}` switches it off", entry.key);
-                return Err(Diagnostic::new(Code::Disabled, self.notes.file, message)
-                    .at(entry.line, keys::column(entry.column))
-                    .hint("remove the key to have it"));
+            Field::Disable | Field::Enable => {
+                self.switch(field, entry)?;
+                return Ok(Taken::Kept);
             }
-            Field::Disable if node.truth().is_none() => {
-                let message = format!("its `{}` cannot be read, so it is switched off", keys::cut(&entry.key));
-                return Err(Diagnostic::new(Code::AccessClosed, self.notes.file, message)
-                    .at(entry.line, keys::column(entry.column))
-                    .hint("write `true` or `false`"));
-            }
-            Field::Disable => return Ok(Taken::Kept),
             // Those of access are taken elsewhere.
             _ => return Ok(self.unused(entry)),
         };
         Ok(if taken { Taken::Yes } else { Taken::No })
+    }
+
+    /// Whether it is on, as `entry` says it.
+    fn switch(&self, field: Field, entry: &Entry) -> Result<(), Diagnostic> {
+        let Some(truth) = entry.value.truth() else { return Err(self.off(&entry.key, (entry.line, entry.column))) };
+        if truth == (field == Field::Enable) {
+            return Ok(());
+        }
+        let message = format!("its `{}` switches it off", keys::cut(&entry.key));
+        Err(Diagnostic::new(Code::Disabled, self.notes.file, message)
+            .at(entry.line, keys::column(entry.column))
+            .hint("remove the key to have it"))
+    }
+
+    /// A switch that nobody can read is off.
+    fn off(&self, key: &str, (line, column): (u32, u32)) -> Diagnostic {
+        let message = format!("its `{}` cannot be read, so it is switched off", keys::cut(key));
+        Diagnostic::new(Code::AccessClosed, self.notes.file, message)
+            .at(line, keys::column(column))
+            .hint("write `true` or `false`")
     }
 
     fn limit(&mut self, turns: Option<u32>) -> bool {
@@ -291,6 +310,9 @@ impl<'a> Assembly<'a> {
         let granted = self.access.granted(&mut self.notes);
         let (definition, notes) = (&mut self.definition, &mut self.notes);
         definition.tools = granted.tools;
+        if !granted.services {
+            definition.extra.retain(|key, _| fold(key) != SERVICES);
+        }
         definition.disallowed_tools = granted.denied;
         definition.readonly = granted.readonly;
         definition.allowed_callers = granted.callers;

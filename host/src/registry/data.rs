@@ -1,9 +1,13 @@
 //! Files of keys and values: TOML, YAML and JSON.
 
-use serde_json::Value;
+mod json;
+
+use std::collections::HashSet;
+
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use self::json::Json;
 use super::diagnostic::{Code, Diagnostic};
 use super::known::fold;
 use super::yaml::{self, Broken, Entry, Kind, NODES_MAX, Node};
@@ -38,12 +42,19 @@ pub(super) fn toml(text: &str, file: &str, warnings: &mut Vec<Diagnostic>) -> Re
     let mut places = Places { text, line: 1, start: 0, at: 0, nodes: 0 };
     let mut whole: Vec<_> = table.into_inner().into_iter().collect();
     whole.sort_by_key(|(key, _)| key.span().start);
-    let mut entries = Vec::new();
+    let (mut entries, mut lost) = (Vec::new(), Vec::new());
     for (key, value) in whole {
-        // What the parser makes of a broken value is not what was meant; of access that would be a danger.
+        // What the parser makes of a broken value is not what was meant; of a key that limits that would be a danger.
+        // Where a table ends nobody knows then.
         let from_to = key.span().start..=value.span().end;
-        let mut hurt = errors.iter().map(|error| error.span().is_none_or(|span| from_to.contains(&span.start)));
-        if known::look(&fold(key.get_ref())).is_some_and(|(field, _)| field.is_access()) && hurt.any(|hurt| hurt) {
+        let table = matches!(value.get_ref(), DeValue::Table(_));
+        let mut hurt =
+            errors.iter().map(|error| table || error.span().is_none_or(|span| from_to.contains(&span.start)));
+        let folded = fold(key.get_ref());
+        let known = known::look(&folded).map(|(field, _)| field);
+        let field = known.or_else(|| known::misspelt(&folded).map(|(field, _)| field));
+        if field.is_some_and(known::Field::limits) && hurt.any(|hurt| hurt) {
+            lost.push((key.get_ref().to_string(), places.place(key.span().start).0));
             continue;
         }
         entries.push(places.entry(key, value).ok_or_else(|| {
@@ -52,7 +63,7 @@ pub(super) fn toml(text: &str, file: &str, warnings: &mut Vec<Diagnostic>) -> Re
         })?);
     }
     let Some(error) = errors.first() else {
-        return Ok(Data { entries: keys::each_once(entries, file, warnings), lost: Vec::new() });
+        return Ok(Data { entries: keys::each_once(entries, file, warnings), lost });
     };
     let at = error.span().map_or(0, |span| span.start);
     let (line, column) = Places { text, line: 1, start: 0, at: 0, nodes: 0 }.place(at);
@@ -64,7 +75,9 @@ pub(super) fn toml(text: &str, file: &str, warnings: &mut Vec<Diagnostic>) -> Re
             .hint("mend that line; texts stand in quotes"),
     );
     let entries = keys::each_once(entries, file, warnings);
-    let lost = keys::lost(text, 1, &entries, true);
+    let told: HashSet<(String, u32)> = lost.iter().map(|(key, line)| (fold(key), *line)).collect();
+    let more = keys::lost(text, 1, &entries, true).into_iter();
+    lost.extend(more.filter(|(key, line)| !told.contains(&(fold(key), *line))));
     Ok(Data { entries, lost })
 }
 
@@ -87,9 +100,11 @@ pub(super) fn yaml_or_json(text: &str, file: &str, warnings: &mut Vec<Diagnostic
         Ok(node) => return Err(not_an_agent(file, "it is no map of keys and values").at(node.line, None)),
         // JSON has escapes that YAML has not.
         Err(broken) if json => {
-            let value: Value = serde_json::from_str(&bare).map_err(|_| broken_data(&broken, file))?;
-            let Value::Object(map) = value else { return Err(not_an_agent(file, "it is no map of keys and values")) };
-            let entries = map.into_iter().map(|(key, value)| from_json(&bare, key, &value)).collect();
+            let Json(node) = serde_json::from_str(&bare).map_err(|_| broken_data(&broken, file))?;
+            let Kind::Map(mut entries) = node.kind else {
+                return Err(not_an_agent(file, "it is no map of keys and values"));
+            };
+            entries.iter_mut().for_each(|entry| in_place(&bare, entry));
             return Ok(Data { entries: keys::each_once(entries, file, warnings), lost: Vec::new() });
         }
         Err(_) => {}
@@ -182,30 +197,22 @@ fn without_comments(text: &str) -> String {
     bare
 }
 
-/// A JSON value as an entry; its place is that of the first such key in the text.
-fn from_json(text: &str, key: String, value: &Value) -> Entry {
-    let at = serde_json::to_string(&key).ok().and_then(|quoted| text.find(&quoted)).unwrap_or(0);
-    let (line, column) = Places { text, line: 1, start: 0, at: 0, nodes: 0 }.place(at);
-    let value = json_node(value, line);
-    Entry { key, line, column, value }
-}
-
-/// The bound on the depth of JSON bounds the recursion.
-fn json_node(value: &Value, line: u32) -> Node {
-    let scalar = |text: String, plain| Kind::Scalar { text, plain };
-    let kind = match value {
-        Value::Null => scalar(String::new(), true),
-        Value::Bool(truth) => scalar(truth.to_string(), true),
-        Value::Number(number) => scalar(number.to_string(), true),
-        Value::String(text) => scalar(text.clone(), false),
-        Value::Array(values) => Kind::Seq(values.iter().map(|value| json_node(value, line)).collect()),
-        Value::Object(map) => Kind::Map(
-            map.iter()
-                .map(|(key, value)| Entry { key: key.clone(), line, column: 0, value: json_node(value, line) })
-                .collect(),
-        ),
-    };
-    Node { line, column: 0, kind }
+/// Puts `entry` and its value where the first such key stands in the text.
+fn in_place(text: &str, entry: &mut Entry) {
+    fn lines(node: &mut Node, line: u32) {
+        node.line = line;
+        match &mut node.kind {
+            Kind::Scalar { .. } => {}
+            Kind::Seq(nodes) => nodes.iter_mut().for_each(|node| lines(node, line)),
+            Kind::Map(entries) => entries.iter_mut().for_each(|entry| {
+                entry.line = line;
+                lines(&mut entry.value, line);
+            }),
+        }
+    }
+    let at = serde_json::to_string(&entry.key).ok().and_then(|quoted| text.find(&quoted)).unwrap_or(0);
+    (entry.line, entry.column) = Places { text, line: 1, start: 0, at: 0, nodes: 0 }.place(at);
+    lines(&mut entry.value, entry.line);
 }
 
 /// Lines and columns of a text, asked for mostly in order; and how many values were made.
@@ -262,7 +269,10 @@ impl Places<'_> {
                 Kind::Seq(values.into_iter().map(|value| self.node(value)).collect::<Option<_>>()?)
             }
             DeValue::Table(table) => {
-                Kind::Map(table.into_iter().map(|(key, value)| self.entry(key, value)).collect::<Option<_>>()?)
+                // Of rules a later one counts more.
+                let mut whole: Vec<_> = table.into_iter().collect();
+                whole.sort_by_key(|(key, _)| key.span().start);
+                Kind::Map(whole.into_iter().map(|(key, value)| self.entry(key, value)).collect::<Option<_>>()?)
             }
         };
         Some(Node { line, column, kind })

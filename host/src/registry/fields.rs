@@ -76,17 +76,22 @@ pub(super) fn names(node: &Node) -> Names {
     names
 }
 
-/// The rule that `node` is: a truth value, a word, or a map of rules for patterns.
+/// The rule that `node` is: a truth value, a word, or a map of rules for patterns. What is allowed for some patterns is
+/// not allowed for all: only `*` is.
 pub(super) fn rule(node: &Node) -> Rule {
     if let Kind::Map(entries) = &node.kind {
-        let mut rules = entries.iter().map(|entry| match (&entry.value.kind, rule_word(&entry.value)) {
-            (Kind::Scalar { .. }, rule) => rule,
-            (Kind::Seq(_) | Kind::Map(_), _) => Rule::Unreadable,
+        let rules = entries.iter().map(|entry| match &entry.value.kind {
+            Kind::Scalar { .. } => rule_word(&entry.value),
+            Kind::Seq(_) | Kind::Map(_) => Rule::Unreadable,
         });
-        let Some(first) = rules.next() else { return Rule::Unreadable };
-        return match rules.all(|rule| rule == first) {
-            true => first,
-            false => Rule::Some,
+        let rules: Vec<Rule> = rules.collect();
+        return match rules.as_slice() {
+            [] => Rule::Unreadable,
+            [Rule::Allow, rest @ ..] if rest.iter().all(|rule| *rule == Rule::Allow) => {
+                if entries.iter().any(|entry| entry.key == "*") { Rule::Allow } else { Rule::Some }
+            }
+            [first, rest @ ..] if rest.iter().all(|rule| rule == first) => *first,
+            _ => Rule::Some,
         };
     }
     rule_word(node)
@@ -104,7 +109,8 @@ fn rule_word(node: &Node) -> Rule {
 /// Whether `text` may name a tool, an assistant or a group of them: no sign that is left over from a broken list.
 fn is_name(text: &str) -> bool {
     let bare = text.split('(').next().unwrap_or(text);
-    !bare.trim().is_empty() && !bare.ends_with(':') && !bare.contains(['[', ']', '{', '}', '"', '\'', '`'])
+    let marked = bare.ends_with(':') || bare.contains(": ") || bare.contains(['[', ']', '{', '}', '"', '\'', '`']);
+    !marked && bare.contains(|c: char| c.is_alphanumeric() || c == '*')
 }
 
 /// `text` at its commas and line ends outside parentheses, without quotes and dashes of a list.
@@ -226,6 +232,9 @@ mod tests {
         check("off", Rule::Deny);
         check("ask", Rule::Ask);
         check("{'*': deny, 'git *': deny}", Rule::Deny);
+        check("{'*': allow, 'git *': allow}", Rule::Allow);
+        check("{'git *': allow}", Rule::Some);
+        check("{'git *': allow, 'ls *': yes}", Rule::Some);
         check("{'*': deny, 'git *': allow}", Rule::Some);
         check("{'*': {x: allow}}", Rule::Unreadable);
         check("[allow]", Rule::Unreadable);

@@ -31,7 +31,7 @@ pub(super) fn read(text: &str, first: u32, file: &str, warnings: &mut Vec<Diagno
     let (entries, repaired) = match yaml::parse(text) {
         Ok(Node { kind: Kind::Map(mut entries), .. }) => {
             entries.iter_mut().for_each(|entry| shift(entry, first - 1));
-            (merged(entries), false)
+            (entries, false)
         }
         Ok(Node { kind: Kind::Seq(nodes), .. })
             if !nodes.is_empty() && nodes.iter().all(|node| matches!(node.kind, Kind::Map(_))) =>
@@ -85,31 +85,43 @@ pub(super) fn each_once(entries: Vec<Entry>, file: &str, warnings: &mut Vec<Diag
     kept
 }
 
-/// Access keys that begin a line of `text`, or that stand anywhere in a `broken` one as a key of a flow map does, and that
-/// are not among `entries`.
+/// Keys that limit, which begin a line of `text`, or stand anywhere in a `broken` one as a key of a flow map does, and that
+/// are none of the `entries` of their line.
 ///
 /// A quoted text that is closed too late hides keys even in valid YAML.
 pub(super) fn lost(text: &str, first: u32, entries: &[Entry], broken: bool) -> Vec<(String, u32)> {
-    let there: Vec<String> = entries.iter().map(|entry| fold(&entry.key)).collect();
-    let key_of = |part: &str| {
-        let (key, _) = part.split_once([':', '='])?;
-        let indented = key.starts_with([' ', '\t']);
-        if !broken && indented {
-            return None;
-        }
-        let folded = fold(key.trim().trim_matches(['"', '\'']));
-        let access = match known::look(&folded) {
-            Some((field, _)) => field.is_access(),
-            None => !indented && known::misspelt(&folded).is_some(),
-        };
-        (access && !there.contains(&folded)).then(|| key.trim().to_owned())
-    };
+    let there: HashSet<(String, u32)> = entries.iter().map(|entry| (fold(&entry.key), entry.line)).collect();
     let mut keys = Vec::new();
     for (line, number) in text.split('\n').zip(first..) {
-        let mut parts = line.split(['{', ',']).take(if broken { usize::MAX } else { 1 });
-        keys.extend(parts.find_map(key_of).map(|key| (key, number)));
+        let parts = line.split(['{', ',']).take(if broken { usize::MAX } else { 1 });
+        let header = line.trim().strip_prefix('[').filter(|_| broken);
+        let header = header.and_then(|rest| limiting(rest.split(']').next()?, false));
+        let found = header.into_iter().chain(parts.filter_map(|part| key_of(part, broken)));
+        keys.extend(found.filter(|key| !there.contains(&(fold(key), number))).map(|key| (key, number)));
     }
     keys
+}
+
+/// The key that limits with which `part` begins.
+fn key_of(part: &str, broken: bool) -> Option<String> {
+    let (key, _) = part.split_once([':', '=', '：'])?;
+    let indented = key.starts_with([' ', '\t']);
+    if indented && !broken { None } else { limiting(key, indented) }
+}
+
+/// `key` without what may stand around it (a dash, a tag, an anchor, quotes, a key below it), where it limits.
+fn limiting(key: &str, indented: bool) -> Option<String> {
+    let key = key.split('.').next().unwrap_or(key);
+    let signs = |word: &&str| word.starts_with(['&', '!']) || matches!(*word, "?" | "-");
+    let words: Vec<&str> = key.split_whitespace().skip_while(signs).collect();
+    let bare = words.join(" ");
+    let bare = bare.trim_matches(|c: char| !c.is_alphanumeric());
+    let folded = fold(bare);
+    let limits = match known::look(&folded) {
+        Some((field, _)) => field.limits(),
+        None => !indented && known::misspelt(&folded).is_some(),
+    };
+    limits.then(|| bare.to_owned())
 }
 
 /// A column, where it is known.
@@ -136,27 +148,6 @@ fn shift_node(node: &mut Node, lines: u32) {
         Kind::Seq(nodes) => nodes.iter_mut().for_each(|node| shift_node(node, lines)),
         Kind::Map(entries) => entries.iter_mut().for_each(|entry| shift(entry, lines)),
     }
-}
-
-/// Puts what a merge key `<<` brings behind the file's own keys.
-fn merged(entries: Vec<Entry>) -> Vec<Entry> {
-    let (merges, mut own): (Vec<_>, Vec<_>) = entries.into_iter().partition(|entry| entry.key == "<<");
-    let mut there: HashSet<String> = own.iter().map(|entry| fold(&entry.key)).collect();
-    for merge in merges {
-        let maps = match merge.value.kind {
-            Kind::Seq(nodes) => nodes,
-            Kind::Map(_) | Kind::Scalar { .. } => vec![merge.value],
-        };
-        for entry in maps.into_iter().flat_map(|node| match node.kind {
-            Kind::Map(entries) => entries,
-            Kind::Scalar { .. } | Kind::Seq(_) => Vec::new(),
-        }) {
-            if there.insert(fold(&entry.key)) {
-                own.push(entry);
-            }
-        }
-    }
-    own
 }
 
 fn told(broken: &Broken, first: u32, file: &str) -> Diagnostic {
@@ -243,7 +234,7 @@ mod tests {
             r#"description@2="\"Open" tools@3="Read" yaml_repaired@Some(2):Some(14)"#,
         );
         check("max-turns: 1\nmaxTurns: 2", r#"maxTurns@3=2 duplicate_key@Some(3):Some(1)"#);
-        check("a: &a {tools: [x]}\n<<: *a\nname: n", r#"a@2={"tools":["x"]} name@4="n" tools@2=["x"]"#);
+        check("a: &a {tools: [x]}\n<<: *a\nname: n", r#"a@2={"tools":["x"]} tools@2=["x"] name@4="n""#);
         check(
             "description: a: b\n  tools: x\n",
             r#"description@2="a: b\n  tools: x" -tools@3 yaml_repaired@Some(2):Some(15)"#,

@@ -59,6 +59,8 @@ pub(super) enum Field {
     Kind,
     /// Whether it is switched off.
     Disable,
+    /// Whether it is switched on.
+    Enable,
     /// Nothing; it is kept.
     Unused,
 }
@@ -84,7 +86,7 @@ impl Field {
 impl Field {
     /// Whether each of two keys that say it counts: what both allow.
     pub(super) fn limits(self) -> bool {
-        self.is_access() || self == Self::Disable
+        self.is_access() || matches!(self, Self::Disable | Self::Enable)
     }
 }
 
@@ -121,6 +123,7 @@ const KNOWN: &[(&str, Field, &[Dialect])] = &[
     ("displayname", Field::Display, &[Gemini]),
     ("effort", Field::Unused, &[Claude]),
     ("emoji", Field::Unused, &[]),
+    ("enabled", Field::Enable, &[]),
     ("excludedtools", Field::Denied, &[]),
     ("excludetools", Field::Denied, &[]),
     ("extensions", Field::Extensions, &[GooseRecipe, Pi]),
@@ -197,9 +200,16 @@ const KNOWN: &[(&str, Field, &[Dialect])] = &[
     ("vibe", Field::Unused, &[]),
 ];
 
-/// A key without case, `-`, `_` and blanks: `mcp-servers`, `mcp_servers` and `mcpServers` are one.
+/// A key without case, `-`, `_` and blanks: `mcp-servers`, `mcp_servers` and `mcpServers` are one. What nobody sees is
+/// none of it either.
 pub(crate) fn fold(key: &str) -> String {
-    key.chars().filter(|c| !matches!(c, '-' | '_' | ' ')).flat_map(char::to_lowercase).collect()
+    let none = |c: &char| matches!(c, '-' | '_') || c.is_whitespace() || is_invisible(*c);
+    key.chars().filter(|c| !none(c)).flat_map(char::to_lowercase).collect()
+}
+
+/// Whether `c` is a byte-order mark, a soft hyphen, a joiner or a mark of direction.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
 /// What the folded key `key` means, where it is known, and the systems that know it.
@@ -244,8 +254,8 @@ pub(crate) fn is_access(key: &str) -> bool {
     look(&key).map(|(field, _)| field).or_else(|| misspelt(&key).map(|(field, _)| field)).is_some_and(Field::is_access)
 }
 
-/// The access field that the unknown folded key `key` is but for one typing mistake or in other words, and its right
-/// spelling.
+/// The field that limits which the unknown folded key `key` is but for one typing mistake or in other words, and its
+/// right spelling.
 pub(super) fn misspelt(key: &str) -> Option<(Field, &'static str)> {
     const CHARS_MIN: usize = 4;
     if let Some((_, right)) = MEANT.iter().find(|(meant, _)| *meant == key) {
@@ -253,8 +263,8 @@ pub(super) fn misspelt(key: &str) -> Option<(Field, &'static str)> {
     }
     let chars = |text: &str| text.chars().collect::<Vec<_>>();
     let key = chars(key);
-    let mut access = KNOWN.iter().filter(|(known, field, _)| field.is_access() && known.len() > CHARS_MIN);
-    access
+    let mut limits = KNOWN.iter().filter(|(known, field, _)| field.limits() && known.len() > CHARS_MIN);
+    limits
         .find(|(known, ..)| known.len().abs_diff(key.len()) <= 1 && super::nearest::edits(&key, &chars(known)) == 1)
         .map(|(known, field, _)| (*field, *known))
 }
@@ -281,6 +291,9 @@ mod tests {
         check("allowed_caller", Some("allowedcallers"));
         check("tools-deny", Some("disallowedtools"));
         check("read_only_", None);
+        check("disabeld", Some("disabled"));
+        check("dissabled", Some("disabled"));
+        check("enable", Some("enabled"));
         check("colour", None);
         check("to", None);
     }

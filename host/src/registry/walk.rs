@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::diagnostic::{Code, Diagnostic};
 use super::places::{Layout, SourceDir};
+use crate::caller::MAIN;
 
 /// Largest file that is read, bytes.
 pub const FILE_BYTES_MAX: u64 = 1024 * 1024;
@@ -117,7 +118,7 @@ impl Walk<'_> {
         let name = name(&path);
         match self.layout {
             layout if layout.takes(&name, depth) => match layout {
-                Layout::Folders if super::dialect::stem(&path) == "main" => {
+                Layout::Folders if super::dialect::stem(&path) == MAIN => {
                     self.skip(Code::ReservedName, &path, "`main` is the session's own name");
                 }
                 Layout::Files | Layout::Folders => self.files.push(path),

@@ -2,7 +2,7 @@
 //!
 //! Built from the parser's events, so that `on` stays `on` and `010` stays `010`, and so that the bounds are ours.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 use serde_saphyr::granit_parser::{ErrorKind, Event, Options, Parser, ScalarStyle, Span, Tag};
@@ -127,6 +127,10 @@ struct Open {
     kind: Kind,
     /// The key whose value comes next, its line and its column.
     key: Option<(String, u32, u32)>,
+    /// That key is `<<` without quotes.
+    merges: bool,
+    /// Which of its entries are merges.
+    merged: Vec<usize>,
     /// Nodes counted before it began.
     before: usize,
 }
@@ -182,7 +186,7 @@ impl Builder {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 let custom = tag.as_deref().is_some_and(Tag::is_custom);
-                if self.open.len() == 1 && (custom || anchor != 0) {
+                if custom || (self.open.len() == 1 && anchor != 0) {
                     return Err(broken(false, line, column, "a tag or an anchor takes the first word of the value"));
                 }
                 let plain = style == ScalarStyle::Plain && tag.is_none();
@@ -194,7 +198,10 @@ impl Builder {
             Event::SequenceStart(_, anchor, _) => self.begin(Kind::Seq(Vec::new()), anchor, line, column),
             Event::MappingStart(_, anchor, _) => self.begin(Kind::Map(Vec::new()), anchor, line, column),
             Event::SequenceEnd | Event::MappingEnd => {
-                let Some(open) = self.open.pop() else { return Ok(()) };
+                let Some(mut open) = self.open.pop() else { return Ok(()) };
+                if let Kind::Map(entries) = &mut open.kind {
+                    merge(entries, &open.merged)?;
+                }
                 let size = self.nodes - open.before;
                 self.put(Node { line: open.line, column: open.column, kind: open.kind }, open.anchor, size)
             }
@@ -229,7 +236,7 @@ impl Builder {
         }
         let before = self.nodes;
         self.count(1, line, column)?;
-        self.open.push(Open { line, column, anchor, kind, key: None, before });
+        self.open.push(Open { line, column, anchor, kind, key: None, merges: false, merged: Vec::new(), before });
         Ok(())
     }
 
@@ -241,15 +248,56 @@ impl Builder {
         match self.open.last_mut() {
             None => self.root = Some(node),
             Some(Open { kind: Kind::Seq(nodes), .. }) => nodes.push(node),
-            Some(Open { kind: Kind::Map(entries), key, .. }) => match (key.take(), node) {
-                (Some((key, line, column)), value) => entries.push(Entry { key, line, column, value }),
-                (None, Node { kind: Kind::Scalar { text, .. }, line, column }) => *key = Some((text, line, column)),
+            Some(Open { kind: Kind::Map(entries), key, merges, merged, .. }) => match (key.take(), node) {
+                (Some((key, line, column)), value) => {
+                    if *merges {
+                        merged.push(entries.len());
+                    }
+                    entries.push(Entry { key, line, column, value });
+                }
+                (None, Node { kind: Kind::Scalar { text, plain }, line, column }) => {
+                    *merges = plain && text == "<<";
+                    *key = Some((text, line, column));
+                }
                 (None, node) => return Err(broken(false, node.line, node.column, "a key is no text")),
             },
             Some(Open { kind: Kind::Scalar { .. }, .. }) => {}
         }
         Ok(())
     }
+}
+
+/// Puts the keys that each merge key `<<`, one of `merges`, brings in its place, those that the map has itself and those that an earlier merge
+/// brings left out.
+///
+/// # Errors
+/// [`Broken`] where one brings no map.
+fn merge(entries: &mut Vec<Entry>, merges: &[usize]) -> Result<(), Broken> {
+    if merges.is_empty() {
+        return Ok(());
+    }
+    let all = std::mem::take(entries);
+    let mut there: HashSet<String> = all.iter().map(|entry| entry.key.clone()).collect();
+    for (at, entry) in all.into_iter().enumerate() {
+        if !merges.contains(&at) {
+            entries.push(entry);
+            continue;
+        }
+        let maps = match entry.value.kind {
+            Kind::Seq(nodes) => nodes,
+            Kind::Map(_) | Kind::Scalar { .. } => vec![entry.value],
+        };
+        for map in maps {
+            let Kind::Map(brought) = map.kind else {
+                return Err(broken(false, map.line, map.column.max(1), "a merge brings no map"));
+            };
+            // A key that one map has twice comes twice.
+            let new: HashSet<String> = brought.iter().map(|entry| entry.key.clone()).collect();
+            entries.extend(brought.into_iter().filter(|entry| !there.contains(&entry.key)));
+            there.extend(new);
+        }
+    }
+    Ok(())
 }
 
 fn number(value: usize) -> u32 {
@@ -285,6 +333,12 @@ mod tests {
         check("text", "1:1 false");
         check("a: &co text", "1:8 false");
         check("a: !co text", "1:8 false");
+        check("a: [&co text]", r#"{"a":["text"]}"#);
+        check("a: [!co text]", "1:9 false");
+        check("a: &a {x: 1, y: 2}\nb: {z: 3, <<: *a, x: 0}", r#"{"a":{"x":1,"y":2},"b":{"z":3,"y":2,"x":0}}"#);
+        check("a: &a {x: 1}\nb: &b {<<: *a}\n<<: [*b]", r#"{"a":{"x":1},"b":{"x":1},"x":1}"#);
+        check("a: {<<: text}", "1:9 false");
+        check("a: {'<<': text}", r#"{"a":{"<<":"text"}}"#);
         check("[a]: b", "1:1 false");
         check("a: &x [*x]", "1:8 true");
         check("a: b\n---\nc: d", "2:1 false");

@@ -1,10 +1,13 @@
 //! Which tools an assistant really has: what its definition asks for, by the names of this host and of other systems.
 
+mod denied;
+
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use self::denied::Known;
 use super::Tool;
 use crate::registry::{Definition, is_spawner, nearest_name, several};
 
@@ -104,33 +107,18 @@ pub fn of_definition(definition: &Definition, aliases: &BTreeMap<String, String>
     grants.tools.extend(by_service(&definition.extra, table));
     grants.tools.sort();
     grants.tools.dedup();
-    grants.tools.retain(|tool| !definition.disallowed_tools.iter().any(|denied| denies(denied, tool, aliases, table)));
+    let denied = &definition.disallowed_tools;
+    if !denied.is_empty() {
+        grants.tools.retain(|tool| {
+            let known = Known::new(tool, aliases, table);
+            !denied.iter().any(|denied| known.is_denied(denied))
+        });
+    }
     if definition.readonly {
         let looks = |name: &String| table.iter().any(|tool| tool.name == **name && tool.hints.read_only);
         grants.tools.retain(|tool| TALK.contains(&tool.as_str()) || looks(tool));
     }
     grants
-}
-
-/// Whether `denied`, as a definition names it, is `tool` or a group of tools with it. What stands in parentheses behind it
-/// would let other calls pass, and is not looked at.
-fn denies(denied: &str, tool: &str, aliases: &BTreeMap<String, String>, table: &[Tool]) -> bool {
-    several(denied).any(|denied| denies_one(denied, tool, aliases, table))
-}
-
-fn denies_one(denied: &str, tool: &str, aliases: &BTreeMap<String, String>, table: &[Tool]) -> bool {
-    let bare = denied.split('(').next().unwrap_or(denied).trim();
-    if bare.eq_ignore_ascii_case("all") {
-        return true;
-    }
-    let same = |part: &str| tool.get(..part.len()).is_some_and(|start| start.eq_ignore_ascii_case(part));
-    if let Some(prefix) = bare.strip_suffix('*') {
-        return same(prefix);
-    }
-    // The name of a server stands for all of its tools.
-    let of_server = same(bare) && tool.get(bare.len()..).is_some_and(|rest| rest.is_empty() || rest.starts_with("__"));
-    let spawns = SPAWNING.contains(&tool) && TALK.contains(&tool);
-    of_server || (!spawns && names_of(bare, aliases, table).iter().any(|name| name == tool))
 }
 
 /// The first of `denied` that is no tool here and near to the name of one: both names.
@@ -142,13 +130,14 @@ pub(crate) fn misspelt(
     /// Fewest characters of a name that another may be near to.
     const CHARS_MIN: usize = 4;
     let own = table.iter().map(|tool| tool.name.as_ref()).chain(ALIASES.iter().map(|(alias, _)| *alias));
-    let known: Vec<&str> = own.filter(|name| name.len() >= CHARS_MIN).collect();
+    let names: Vec<&str> = own.filter(|name| name.len() >= CHARS_MIN).collect();
+    let known: Vec<Known> = table.iter().map(|tool| Known::new(&tool.name, aliases, table)).collect();
     denied.iter().flat_map(|name| several(name)).find_map(|name| {
         let bare = name.split('(').next().unwrap_or(name);
-        if bare.len() < CHARS_MIN || table.iter().any(|tool| denies_one(bare, &tool.name, aliases, table)) {
+        if bare.len() < CHARS_MIN || known.iter().any(|tool| tool.is_denied(bare)) {
             return None;
         }
-        nearest_name(bare, &known).map(|near| (bare.to_owned(), near.to_owned()))
+        nearest_name(bare, &names).map(|near| (bare.to_owned(), near.to_owned()))
     })
 }
 
@@ -263,7 +252,9 @@ mod tests {
             let text = format!("---\nname: n\n{keys}\n---\nGo.\n");
             let definition =
                 crate::registry::read(text.as_bytes(), "n.md".as_ref(), crate::registry::Source::Dir).expect("one");
-            let got = of_definition(&definition, &BTreeMap::new(), &crate::tools::table(&Limits::default()));
+            let aliases = [("Fetch", "read_file"), ("Reads", "read"), ("dirs", "LS")];
+            let aliases = BTreeMap::from(aliases.map(|(alias, tool)| (alias.to_owned(), tool.to_owned())));
+            let got = of_definition(&definition, &aliases, &crate::tools::table(&Limits::default()));
             assert_eq!(got.tools, tools, "{keys}");
         };
         let talk = ["ask_parent", "check_answer", "recv_message", "send_message"];
@@ -288,5 +279,46 @@ mod tests {
             looks
         });
         check("tools: {weird: [x]}", &[]);
+        // However a tool is spelled.
+        for read in [
+            "FETCH",
+            "fetch",
+            "Reads",
+            "readFile",
+            "read-file",
+            "Read_File",
+            "view",
+            "mcp__assistants__read_file",
+            "mcp__x__Read",
+            "MCP__x__READ_FILE",
+            "mcp_x_read_file",
+            "x__read_file",
+            "x/readFile",
+            "'x:read_file'",
+            "x.read_file",
+            "'Read:src/**'",
+            "Read（src）",
+            "Read\u{200b}",
+            "'*ead*'",
+            "r?ad",
+            "'re*'",
+            "<Read>",
+            "'`Read`'",
+            "tools.Read",
+            "'mcp__x__read*'",
+        ] {
+            check(&format!("tools: [Read, LS]\ndisallowedTools: [{read}]"), &["list_files"]);
+        }
+        for all in
+            ["everything", "any", "'**'", "'*_*'", "mcp__assistant-host__*", "mcp__assistant_host", "assistant-host/*"]
+        {
+            check(&format!("tools: [Read, LS]\ndisallowedTools: [{all}]"), &[]);
+        }
+        for list in ["DIRS", "Dirs(x)", "list_*", "Glob", "search/listDirectory"] {
+            check(&format!("tools: [Read, LS]\ndisallowedTools: [{list}]"), &["read_file"]);
+        }
+        for other in ["mcp__x__*", "mcp__x", "Bash", "lists", "x/*", "unread_file", "file"] {
+            check(&format!("tools: [Read, LS]\ndisallowedTools: [{other}]"), &["list_files", "read_file"]);
+        }
     }
 }

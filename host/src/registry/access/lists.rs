@@ -1,12 +1,41 @@
 //! Lists of names against each other, and what one name of what is denied may stand for.
 
+use super::super::fields::{self, Names};
 use super::super::yaml::{Entry, Kind, Node};
+
+/// Words with which authors take something back in a list of names, in small letters.
+const NEGATIONS: &[&str] = &["not", "except", "excluding", "but", "without", "no", "minus"];
+
+/// What `entry` names. `!x` and `-x` refuse `x`; of words like `all but x` nothing is taken, for nobody knows where they
+/// end.
+pub(super) fn names(entry: &Entry) -> Names {
+    let mut found = fields::names(&entry.value);
+    let first = |name: &str| name.split_whitespace().next().map(str::to_lowercase);
+    let negation = |name: &String| first(name).is_some_and(|word| NEGATIONS.contains(&word.as_str()));
+    let map = matches!(entry.value.kind, Kind::Map(_));
+    if !map && found.taken.len() > 1 && found.taken.iter().any(negation) {
+        found = Names { unreadable: true, ..Names::default() };
+    }
+    let (but, taken): (Vec<_>, Vec<_>) = found.taken.into_iter().partition(|name| negated(name).is_some());
+    found.refused.extend(but.iter().filter_map(|name| negated(name)).map(str::to_owned));
+    Names { taken, ..found }
+}
+
+/// What `name` refuses, where it is `!x` or `-x`.
+pub(super) fn negated(name: &str) -> Option<&str> {
+    name.strip_prefix(['!', '-']).map(str::trim)
+}
+
+/// Whether `name` is a word for all.
+pub(crate) fn is_all(name: &str) -> bool {
+    name == "*" || name.eq_ignore_ascii_case("all")
+}
 
 /// What both lists name; none before is no word, and `*` or `all` are all. Of a tool with and without parentheses, the
 /// one with them stays.
 pub(super) fn both(before: Option<Vec<String>>, names: Vec<String>) -> Vec<String> {
     let Some(before) = before else { return names };
-    let all = |names: &[String]| names.iter().any(|name| name == "*" || name.eq_ignore_ascii_case("all"));
+    let all = |names: &[String]| names.iter().any(|name| is_all(name));
     if all(&before) || all(&names) {
         return if all(&before) { names } else { before };
     }
@@ -40,7 +69,7 @@ pub(crate) fn several(name: &str) -> impl Iterator<Item = &str> {
             ')' => depth = depth.saturating_sub(1),
             _ => {}
         }
-        depth == 0 && (c.is_whitespace() || ",;|&+，；、".contains(c))
+        depth == 0 && (c.is_whitespace() || ",;|&+，；、·•".contains(c))
     });
     parts.map(|part| part.trim_start_matches(['!', '-']).trim_end_matches('.')).filter(|part| !part.is_empty())
 }

@@ -1,10 +1,19 @@
 use super::super::{Source, read};
 use super::*;
 
+mod forbidden;
+
 /// `text` as frontmatter: tools, denied tools, flags, callers and whom it may spawn; then the codes of access.
 fn told(text: &str) -> String {
-    let file = format!("---\nname: n\ndescription: d\n{text}\n---\nGo.\n");
-    let found = read(file.as_bytes(), "n.md".as_ref(), Source::Dir).expect("a definition");
+    told_of("n.md", &format!("---\nname: n\ndescription: d\n{text}\n---\nGo.\n"))
+}
+
+/// The same of a whole file, or the reason why it is none.
+fn told_of(path: &str, file: &str) -> String {
+    let found = match read(file.as_bytes(), path.as_ref(), Source::Dir) {
+        Ok(found) => found,
+        Err(why) => return why.code.to_string(),
+    };
     let list =
         |names: &Option<Vec<String>>| names.as_ref().map_or("-".to_owned(), |names| format!("[{}]", names.join(" ")));
     let mut told = list(&found.tools);
@@ -48,7 +57,6 @@ fn what_can_be_read_is_meant() {
     check("permission: {edit: deny, bash: allow}", "- not edit write patch multiedit write_file");
     check("permission: {'*': deny, read: allow}", "[read]");
     check("permission: {'*': deny, read: allow}\ntools: {read: true, bash: true}", "[read]");
-    check("permission: {'*': deny, '*': allow}", "-");
     check("permission: deny", "[]");
     check("permission: allow", "-");
     check("permissions: [Read]", "[Read]");
@@ -86,7 +94,7 @@ fn what_cannot_be_read_opens_nothing() {
     check("permission: {'*': sometimes, read: allow}", "[read] access_closed@4");
     check("permission: perhaps", "[] access_closed@4");
     check("permissions: {ask: [Bash]}", "- not Bash access_narrowed@4");
-    check("permissions: {allow: {a: [b]}}", "[] access_closed@4");
+    check("permissions: {allow: {a: [b]}}", "[] not a access_closed@4");
     check("permissions: {deny: {a: [b]}}", "[] not a access_closed@4");
     check("permissionMode: whatever", "- readonly access_closed@4");
     check("sandbox_mode: {a: b}", "- readonly access_closed@4");
@@ -104,7 +112,7 @@ fn what_cannot_be_read_opens_nothing() {
     check("disallowedTools: true", "[] not true access_closed@4");
     check("disallowedTools: [Bash, yes]", "[] not Bash yes access_closed@4");
     check("permissions: {deny: true}", "[] not true access_closed@4");
-    check("permissions: {ask: true}", "[] not true access_narrowed@4");
+    check("permissions: {ask: true}", "[] not true access_closed@4 access_narrowed@4");
     check("permissions: {ask: Read}", "- not Read access_narrowed@4");
     check("permission: {ask: deny}", "- not ask");
     check("agents:", "- spawns [] access_closed@4");
@@ -159,5 +167,17 @@ fn a_switch_that_cannot_be_read_is_off() {
     check("disable: true", Some(Code::Disabled));
     check("disable: true\ndisable: false", Some(Code::Disabled));
     check("disable: maybe", Some(Code::AccessClosed));
+    check("enabled: true", None);
+    check("enabled:", None);
+    check("enabled: false", Some(Code::Disabled));
+    check("Enabled: off", Some(Code::Disabled));
+    check("enabled: perhaps", Some(Code::AccessClosed));
+    check("enabled: true\ndisable: true", Some(Code::Disabled));
+    check("enabled: true\nenabled: false", Some(Code::Disabled));
+    check("dissabled: true", Some(Code::Disabled));
+    check("disabled:: true", Some(Code::Disabled));
+    // Where it stands it cannot be read.
+    check("model: a: b\n  disable: true", Some(Code::AccessClosed));
+    check("model: \"a\ndisable: true\nmore\"", Some(Code::AccessClosed));
     check("disabled: [no]", Some(Code::AccessClosed));
 }

@@ -7,15 +7,18 @@ use assistant_protocol::ids::ProcessId;
 use rusqlite::Connection;
 
 use super::{BySearch, Matched, RunnerUp, Spawn};
+use crate::caller::MAIN;
 use crate::model::{Choice, NoModel};
 use crate::process_table::{self, Process};
-use crate::registry::{Definition, slug};
+use crate::registry::{Definition, is_all, slug};
 use crate::search::{Filter, MIN_SCORE};
 use crate::store::StoreError;
 use crate::tools::{Call, ToolError, assistants};
 
 /// Tools that reach nobody but whoever spawned the process.
 const TALK: [&str; 2] = ["ask_parent", "check_answer"];
+/// Words for no one, or for nothing that is a name: an assistant that is called so is not meant by them.
+const NO_ONE: [&str; 11] = ["false", "nil", "no", "nobody", "none", "nothing", "null", "off", "on", "true", "yes"];
 /// Runners-up that a spawn by search tells.
 const RUNNERS_UP: usize = 3;
 
@@ -106,10 +109,11 @@ pub(super) fn may_spawn(
             "Choose an assistant with fewer tools, or do this part yourself.",
         ));
     };
-    let caller = parent.map_or("main", |parent| parent.assistant_id.as_str());
-    if names(allowed, caller) {
+    let caller = parent.map(|parent| parent.assistant_id.as_str());
+    if may_call(allowed, caller) {
         return Ok(());
     }
+    let caller = caller.unwrap_or(MAIN);
     Err(ToolError::new(
         "caller_not_allowed",
         format!("`{}` may be spawned by {} only, and not by `{caller}`", definition.id, allowed.join(", ")),
@@ -117,9 +121,24 @@ pub(super) fn may_spawn(
     ))
 }
 
-/// Whether `list` names the assistant with the id `id`, by that or by its name for people.
+/// Whether `allowed` lets the assistant `caller` spawn, or a session where there is none. An assistant with the id `main`
+/// is not the session that is meant by it.
+fn may_call(allowed: &[String], caller: Option<&str>) -> bool {
+    match caller {
+        Some(MAIN) => allowed.iter().any(|one| is_all(one)),
+        Some(id) => names(allowed, id),
+        None => names(allowed, MAIN),
+    }
+}
+
+/// Whether `list` names the assistant with the id `id`, by that or by its name for people; `*` and `all` are everyone. A
+/// name behind `!` or `-` is no name of one that may.
 fn names(list: &[String], id: &str) -> bool {
-    list.iter().any(|one| one == "*" || one == id || slug(one).as_deref() == Some(id))
+    let same = |one: &String| {
+        let named = !one.trim_start().starts_with(['!', '-']) && !NO_ONE.contains(&id);
+        named && (one == id || slug(one).as_deref() == Some(id))
+    };
+    list.iter().any(|one| is_all(one) || same(one))
 }
 
 /// A parent, and whom its definition lets it spawn; none is anyone.
@@ -185,4 +204,42 @@ pub(super) fn working_dir(base: Option<PathBuf>, wanted: Option<&str>) -> Result
         return Err(refused("is no folder"));
     }
     Ok(Some(dir))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn callers() {
+        let check = |allowed: &[&str], caller: Option<&str>, expected: bool| {
+            let allowed: Vec<String> = allowed.iter().map(ToString::to_string).collect();
+            assert_eq!(may_call(&allowed, caller), expected, "{allowed:?} {caller:?}");
+        };
+        for everyone in [&["*"][..], &["*", "x"]] {
+            check(everyone, None, true);
+            check(everyone, Some("x"), true);
+            check(everyone, Some("main"), true);
+        }
+        check(&["All"], Some("x"), true);
+        check(&[], None, false);
+        check(&[], Some("x"), false);
+        check(&["main"], None, true);
+        check(&["Main"], None, true);
+        check(&["main"], Some("x"), false);
+        check(&["Code reviewer"], Some("code-reviewer"), true);
+        check(&["code-reviewer"], None, false);
+        // It is called as a session is, and is none.
+        check(&["main"], Some("main"), false);
+        check(&["Main"], Some("main"), false);
+        // Words for no one.
+        for no_one in ["none", "false", "No", "nobody"] {
+            check(&[no_one], None, false);
+            check(&[no_one], Some(&no_one.to_lowercase()), false);
+        }
+        // No name, but one taken back.
+        check(&["!x"], Some("x"), false);
+        check(&[" -x"], Some("x"), false);
+        check(&["!main"], None, false);
+    }
 }

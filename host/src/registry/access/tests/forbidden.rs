@@ -1,0 +1,221 @@
+//! Ways to a tool, a caller or a spawn that the author of a file forbade, in every dialect. None leads there.
+
+use super::*;
+
+/// Compares all of `cases`: text and what is told of it.
+fn check(path: &str, around: (&str, &str), cases: &[(&str, &str)]) {
+    let told = |text: &str| told_of(path, &format!("{}{text}{}", around.0, around.1));
+    let wrong: Vec<_> =
+        cases.iter().map(|(text, right)| (*text, told(text), *right)).filter(|one| one.1 != one.2).collect();
+    assert!(wrong.is_empty(), "{path}: {wrong:#?}");
+}
+
+const MARKDOWN: (&str, &str) = ("---\nname: n\ndescription: d\n", "\n---\nGo.\n");
+
+#[test]
+fn keys_of_markdown() {
+    check(
+        "n.md",
+        MARKDOWN,
+        &[
+            // Each key that is lost counts, not the first of a line.
+            (
+                "{tools: [], allowed_callers: [], agents: []}",
+                "[] by [] spawns [] access_closed@4 access_closed@4 access_closed@4",
+            ),
+            ("model: a: b, readonly: true, tools: [Read]", "[] readonly access_closed@4 access_closed@4"),
+            // One that is lost besides one that is read.
+            ("tools: [Read]\nmodel: \"a\ntools: []\nmore\"", "[] access_closed@6"),
+            ("tools: [Read]\nmodel: a: b\n  tools: []", "[] access_closed@6"),
+            // Signs before and around a key.
+            ("&a tools: []", "[] access_closed@4"),
+            ("!only tools: []", "[] access_closed@4"),
+            ("- tools: []", "[] access_closed@4"),
+            ("model: a: b\n? tools: x", "[] access_closed@5"),
+            ("? tools\n: []", "[]"),
+            ("'tools' : []", "[]"),
+            ("tools:[]", "[] access_closed@4"),
+            ("tools：[]", "[] access_closed@4"),
+            ("\ttools: []", "[] access_closed@4"),
+            ("\u{feff}tools: []", "[] access_closed@4"),
+            ("to\u{200b}ols: []", "[]"),
+            ("\u{a0}\u{a0}tools: []", "[]"),
+            ("ALLOWED CALLERS: []", "- by []"),
+            ("Allowed\u{2003}Callers: []", "- by []"),
+            // Tabs, anchors, tags and merges.
+            ("disallowedTools:\n\t- Read", "- not Read"),
+            ("tools:\n\tread: true\n\tls: false", "[] access_closed@4"),
+            ("permission:\n\tread: deny", "[] access_closed@4"),
+            ("allowed_callers:\n\t- x", "- by [x]"),
+            ("agents: &a [b]\nallowed_callers: *a", "- by [b] spawns [b]"),
+            ("tools: ['*', !Read ]", "[*] not Read"),
+            ("permission: &p {read: deny}\nx: {y: *p}", "- not read"),
+            ("x: &x {read: deny}\npermission: {<<: *x, list: deny}", "- not read list"),
+            ("x: &x {read: false}\ntools: {<<: *x}", "- not read"),
+            ("y: &y {tools: []}\nx: &x {<<: *y}\n<<: *x", "[]"),
+            ("<<: {tools: []}\n<<: {tools: [Read]}", "[]"),
+            ("permission: {<<: deny}", "[] access_closed@4"),
+        ],
+    );
+}
+
+#[test]
+fn names_of_markdown() {
+    check(
+        "n.md",
+        MARKDOWN,
+        &[
+            ("tools: ['*', '!Read']", "[*] not Read"),
+            ("tools: '*, -Read'", "[*] not Read"),
+            ("tools: ['!Read']", "- not Read"),
+            ("tools: all except Read", "[] access_closed@4"),
+            ("tools: 'all, except Read'", "[] access_closed@4"),
+            ("permissions: {allow: ['!Read']}", "[] not Read"),
+            ("allowed-tools: {read: true, ls: false}", "[read] not ls"),
+            ("disallowedTools: ['~']", "[] access_closed@4"),
+            ("disallowedTools: '.*'", "- not .*"),
+            ("allowed_callers: '*'", "- by [*]"),
+            ("allowed_callers: [all, x]", "- by [all x]"),
+            ("allowed_callers: ['*', '!b']", "- by [] access_closed@4"),
+            ("allowed_callers: {'*': true, b: false}", "- by [] access_closed@4"),
+            ("allowed_callers: [a, '!b']", "- by [a]"),
+            ("allowed_callers: not b", "- by [] access_closed@4"),
+            ("allowed_callers: all but b", "- by [] access_closed@4"),
+            ("allowed_callers: none", "- by [none]"),
+            ("allowed_callers: false", "- by [false]"),
+            ("allowed_callers: [all, '!x']", "- by [] access_closed@4"),
+            ("allowed_callers: '*'\nallowed_callers: [a]", "- by [a] duplicate_key@5"),
+            ("infer: false\nallowed_callers: All", "- by [main]"),
+            ("agents: ['*', '!b']", "- spawns [] access_closed@4"),
+            ("agents: {'*': true, b: no}", "- spawns [] access_closed@4"),
+            ("agents: none", "- spawns [none]"),
+            ("agents: '*'", "-"),
+            ("tools: Agent(!b)", "[Agent(!b)] spawns [] access_closed@4"),
+            ("tools: Agent(*, !b)", "[Agent(*, !b)] spawns [] access_closed@4"),
+            ("tools: Agent(a, -b)", "[Agent(a, -b)] spawns [a]"),
+        ],
+    );
+    let many = |key: &str, name: &str| {
+        let names: String = (0..300).map(|n| format!("{name}{n}, ")).collect();
+        told(&format!("{key}{names}{}", &"]}"[..key.matches(['[', '{']).count()]))
+    };
+    for key in ["disallowedTools: [", "disallowedTools: ", "permissions: {deny: ", "permissions: {ask: "] {
+        let told = if key.contains('{') {
+            told(&format!("{key}[{}]}}", (0..300).map(|n| format!("t{n},")).collect::<String>()))
+        } else {
+            many(key, "t")
+        };
+        assert!(told.starts_with("[] not t0 ") && told.contains("access_closed"), "{key}: {told}");
+    }
+    // Past the bound, whatever is taken back behind it.
+    let rules: String = (0..300).map(|n| format!("t{n}: deny, ")).collect();
+    let allows: String = (0..100).map(|n| format!("t{n}: allow, ")).collect();
+    let told = told(&format!("permission: {{{rules}{allows}}}"));
+    assert!(told.starts_with("[] not t0 ") && told.contains("access_closed"), "{told}");
+}
+
+#[test]
+fn rules_of_markdown() {
+    check(
+        "n.md",
+        MARKDOWN,
+        &[
+            ("permission: {read: {'src/*': allow}}", "- not read access_narrowed@4"),
+            ("permission: {read: {'src/*': allow, 'docs/*': allow}}", "- not read access_narrowed@4"),
+            ("permission: {read: {'*': allow, 'docs/*': allow}}", "-"),
+            ("tools: {read: {'src/*': allow}}", "[] not read access_closed@4"),
+            ("permission: {read: deny, read: allow}", "- not read"),
+            ("permission: {'*': deny, '*': allow}", "[]"),
+            ("permission: {'*': deny, '*': allow, read: allow}", "[read]"),
+            ("permission: {read: allow, '*': deny}", "[]"),
+            ("permission: {'**': deny, read: allow}", "[read]"),
+            ("permission: {edit: deny, write: allow}", "- not edit write patch multiedit write_file"),
+            ("permission: {Edit: deny}", "- not Edit write patch multiedit write_file"),
+            ("permission: {'*': deny, 'Agent(a)': allow}", "[Agent(a)] spawns [a]"),
+            // Parts in other spellings and words.
+            ("permissions: {Deny: [Read]}", "- not Read"),
+            ("permissions: {denied: [Read]}", "- not Read"),
+            ("permissions: {disallowed_tools: Read}", "- not Read"),
+            ("permissions: {DENY: true}", "[] not true access_closed@4"),
+            ("permissions: {default_mode: plan}", "- readonly"),
+            ("permissions: {mode: plan}", "- readonly"),
+            ("permissions: {Allow: [LS], Ask: [Read]}", "[LS] not Read access_narrowed@4"),
+            ("permissions: {ask: {read: true}}", "- not read access_narrowed@4"),
+            ("permissions: {ask: {read: deny}}", "- not read access_narrowed@4"),
+            ("permissions: {tools: {read: deny}}", "[] not read"),
+            ("permissions: {permissions: {read: deny}}", "- not read"),
+            ("permissions: {allow: {read: deny}}", "[] not read"),
+            ("permissions: {blocked: [Read]}", "[] not blocked access_closed@4"),
+            ("permissions: {default: {read: deny}}", "- not read default"),
+            ("permissions: {default: {tools: {read: deny}}}", "[] not tools default access_closed@4"),
+            ("permissions: ['Read: deny']\ntools: [Read]", "[] access_closed@4"),
+            ("permissions: [{deny: [Read]}]\ntools: [Read]", "[] access_closed@4"),
+            ("permissions: ['!Read']\ntools: [Read]", "[Read] not Read"),
+        ],
+    );
+}
+
+#[test]
+fn data() {
+    let toml = ("prompt = \"p\"\ndescription = \"d\"\n", "\n");
+    check(
+        "/p/.codex/agents/x.toml",
+        toml,
+        &[
+            ("tools = []", "[]"),
+            ("tools = []\ntools = [\"Read\"]", "[] access_closed@4"),
+            ("tools = [\"Read\"]\ntools = []", "[] access_closed@4"),
+            ("tools = [\"Read\"]\nTools = [\"LS\"]", "[] duplicate_key@4"),
+            ("disallowed_tools = [\"Read\"]\n\"disallowed-tools\" = [\"LS\"]", "- not Read LS duplicate_key@4"),
+            ("disable = true\ndisable = false", "disabled"),
+            ("disable = false\ndisable = true", "access_closed"),
+            ("enabled = false", "disabled"),
+            ("[permission]\nread = \"allow\"\n\"*\" = \"deny\"", "[]"),
+            ("[permission]\nread = deny", "[] access_closed@3"),
+            ("[permission\nread = \"deny\"", "[] access_closed@3"),
+            ("permission.read = = \"deny\"", "[] access_closed@3"),
+            ("permission.read = \"deny\"", "- not read"),
+            ("[[tools]]\nname = \"Read\"", "[] access_closed@3"),
+            ("[permission.read]\n\"src/*\" = \"allow\"", "- not read access_narrowed@3"),
+            ("\u{feff}tools = []", "[] access_closed@3"),
+        ],
+    );
+    // `\/` is no escape of YAML, so that this is read as JSON.
+    let json = ("{\"prompt\": \"p\\/\", \"description\": \"d\", ", "}");
+    check(
+        "/p/.goose/recipes/x.json",
+        json,
+        &[
+            ("\"tools\": []", "[]"),
+            ("\"tools\": [], \"tools\": [\"Read\"]", "[] duplicate_key@1"),
+            ("\"tools\": [\"Read\", \"LS\"], \"Tools\": [\"LS\"]", "[LS] duplicate_key@1"),
+            ("\"permission\": {\"read\": \"deny\", \"read\": \"allow\"}", "- not read"),
+            ("\"permission\": {\"read\": \"allow\", \"*\": \"deny\"}", "[]"),
+            ("\"disable\": true, \"disable\": false", "disabled"),
+            ("\"tools\": {\"read\": false, \"read\": true}", "[read] not read"),
+        ],
+    );
+    let json = ("{\"prompt\": \"p\", \"description\": \"d\", ", "}");
+    check(
+        "/p/.goose/recipes/x.json",
+        json,
+        &[
+            ("\"tools\": [], \"tools\": [\"Read\"]", "[] duplicate_key@1"),
+            ("\"permission\": {\"read\": \"deny\", \"read\": \"allow\"}", "- not read"),
+        ],
+    );
+}
+
+#[test]
+fn services_are_tools_too() {
+    let check = |text: &str, services: bool| {
+        let file = format!("---\nname: n\nallowed_builtin_service_aliases: [workspace]\n{text}\n---\nGo.\n");
+        let found = read(file.as_bytes(), "n.md".as_ref(), Source::Dir).expect("a definition");
+        assert_eq!(found.extra.contains_key("allowed_builtin_service_aliases"), services, "{text}");
+    };
+    check("tools: []", true);
+    check("disallowedTools: [Read]", true);
+    check("disallowedTools: true", false);
+    check("permission: deny", false);
+    check("permission: {'*': deny, read: allow}", false);
+}
