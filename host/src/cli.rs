@@ -2,11 +2,14 @@
 
 use std::ffi::OsString;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
+
+use crate::registry::Source;
 
 mod catalog;
 mod change;
@@ -340,7 +343,13 @@ fn talk(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
+/// A path as JSON has it, which has no place for bytes that are no text.
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
+
 /// Where assistants come from, by the names of JSON.
-fn source(name: &str) -> Result<crate::registry::Source, String> {
-    serde_json::from_value(name.into()).map_err(|_| "it is one of project, user, dir, database".to_owned())
+fn sources() -> impl TypedValueParser<Value = Source> {
+    let names = PossibleValuesParser::new(Source::ALL.map(Source::label));
+    names.try_map(|name| Source::ALL.into_iter().find(|one| one.label() == name).ok_or("there is no such source"))
 }

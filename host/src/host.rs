@@ -115,8 +115,7 @@ impl Host {
     /// [`OpenError::Held`] where another host has the directory; the store's, and the system's.
     pub async fn open(options: Options) -> Result<Self, OpenError> {
         let opened = tokio::task::spawn_blocking(move || open_files(options));
-        let panicked = |error| StoreError::Damaged(format!("opening panicked: {error}"));
-        let shared = opened.await.map_err(panicked)??;
+        let shared = opened.await.map_err(StoreError::panicked("opening the state directory"))??;
         let host = Self(Arc::new(shared));
         let registry = host.registry();
         let before = host.store().read(events::newest).await?;

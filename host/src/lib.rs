@@ -95,3 +95,4 @@ mod testing;
 pub mod text;
 pub mod tools;
 pub mod trust;
+mod whole;

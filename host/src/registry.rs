@@ -37,7 +37,7 @@ use std::time::SystemTime;
 
 use serde::Serialize;
 
-pub(crate) use access::{is_all, is_spawner, several};
+pub(crate) use access::{bare, is_all, is_spawner, several};
 pub use assemble::NAME_CHARS_MAX;
 pub use definition::{Definition, Source};
 pub use diagnostic::{Code, Diagnostic, Severity};
@@ -51,8 +51,8 @@ pub(crate) use nearest::nearest_name;
 pub use places::{Layout, SourceDir, places_in, sources};
 pub(crate) use reader::READER_VERSION;
 pub use reader::{read, read_markdown};
-pub(crate) use walk::read as read_bytes;
 pub use walk::{ENTRIES_MAX, FILE_BYTES_MAX, FOLDER_DEPTH_MAX};
+pub(crate) use walk::{link as link_in, read as read_bytes};
 
 /// Every assistant, at one time.
 #[derive(Debug, Clone, Default)]
@@ -89,6 +89,14 @@ impl PartialEq for Registry {
             && self.assistants.iter().zip(&other.assistants).all(same)
             && self.shadowed == other.shadowed
             && self.skipped == other.skipped
+    }
+}
+
+impl Shadowed {
+    /// Where the hidden one is defined, for people: its file, or `the database`.
+    #[must_use]
+    pub fn place(&self) -> &str {
+        &self.reason.file
     }
 }
 
@@ -208,12 +216,8 @@ impl Registry {
 }
 
 fn hide(hidden: &Definition, by: &Definition) -> Shadowed {
-    let place = |definition: &Definition| match definition.file() {
-        Some(path) => path.display().to_string(),
-        None => format!("the {}", definition.source.label()),
-    };
-    let message = format!("`{}` is also defined in {}, which comes first", hidden.id, place(by));
-    let reason = Diagnostic::new(Code::Shadowed, &place(hidden), message).hint("rename one of them");
+    let message = format!("`{}` is also defined in {}, which comes first", hidden.id, by.place());
+    let reason = Diagnostic::new(Code::Shadowed, &hidden.place(), message).hint("rename one of them");
     let path = |definition: &Definition| definition.file().map(Path::to_owned);
     Shadowed { id: hidden.id.clone(), source: hidden.source, path: path(hidden), by: path(by), reason }
 }

@@ -23,6 +23,7 @@ use crate::limits::Limits;
 mod app;
 mod arguments;
 mod assistants;
+mod cursor;
 mod errors;
 mod files;
 mod follow;

@@ -171,7 +171,6 @@ pub fn told(definition: &Definition, ruled: &[Ruled]) -> Option<Diagnostic> {
     if without.is_empty() {
         return None;
     }
-    let file = definition.path.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
     let more = match without.len().saturating_sub(TOLD_MAX) {
         0 => String::new(),
         more => format!(" and {more} more"),
@@ -179,7 +178,7 @@ pub fn told(definition: &Definition, ruled: &[Ruled]) -> Option<Diagnostic> {
     let some = without.iter().take(TOLD_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
     let message = format!("it runs without {some}{more}: that is not trusted (`assistant-host trust` shows it)");
     let hint = format!("`assistant-host trust {}` allows it", definition.id);
-    Some(Diagnostic::new(Code::UntrustedCommand, &file, message).hint(hint))
+    Some(Diagnostic::new(Code::UntrustedCommand, &definition.place(), message).hint(hint))
 }
 
 /// The most blanks in a row that are shown as they are.

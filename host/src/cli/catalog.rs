@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};
 
 use super::open::Setting;
-use super::{FAILED, Failure, Places, USAGE, counted, say, talk};
-use crate::registry::{Definition, Severity, Source};
+use super::{FAILED, Failure, Places, USAGE, counted, say, shown, talk};
+use crate::registry::{Definition, Diagnostic, Severity, Shadowed, Source};
 use crate::search::{Filter, SearchIndex};
 use crate::text::{cut, one_line};
 use crate::tools::{self, Audience};
@@ -26,16 +25,11 @@ const SKIPPED_MAX: usize = 5;
 #[derive(Args)]
 struct Which {
     /// Only those from here
-    #[arg(long, value_parser = sources())]
+    #[arg(long, value_parser = super::sources())]
     source: Option<Source>,
     /// Only those with this tag; may be repeated, and then with all of them
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
-}
-
-fn sources() -> impl TypedValueParser<Value = Source> {
-    let names = PossibleValuesParser::new(Source::ALL.map(Source::label));
-    names.try_map(|name| Source::ALL.into_iter().find(|one| one.label() == name).ok_or("there is no such source"))
 }
 
 #[derive(Args)]
@@ -78,14 +72,10 @@ fn as_json(definition: &Definition) -> Value {
         "tools": definition.tools,
         "model": definition.model,
         "source": definition.source.label(),
-        "path": shown(definition),
+        "path": definition.file().map(shown),
+        "brought_from": definition.brought_from().map(shown),
         "warnings": definition.warnings,
     })
-}
-
-/// The file of a definition; JSON has no place for bytes that are no text.
-fn shown(definition: &Definition) -> Option<String> {
-    definition.path.as_ref().map(|path| path.display().to_string())
 }
 
 pub(super) fn list(places: &Places, args: &ListArgs) -> Result<u8, Failure> {
@@ -95,7 +85,17 @@ pub(super) fn list(places: &Places, args: &ListArgs) -> Result<u8, Failure> {
     let mut assistants: Vec<_> = all.iter().filter(|one| one.fits(args.which.source, &args.which.tags)).collect();
     // What stands first on the line; the registry itself is sorted by the name.
     assistants.sort_by(|a, b| a.id.cmp(&b.id));
-    let (shadowed, skipped) = (registry.shadowed(), registry.skipped());
+    let (source, tags) = (args.which.source, args.which.tags.as_slice());
+    // Nobody knows the tags of what is hidden or could not be read: those of what hides it count, and any may be.
+    let hidden = |one: &&Shadowed| {
+        source.is_none_or(|from| from == one.source) && registry.get(&one.id).is_some_and(|by| by.fits(None, tags))
+    };
+    let lost = |one: &&Diagnostic| {
+        source.is_none_or(|from| setting.source_of(&one.file) == Some(from))
+            && (tags.is_empty() || one.severity != Severity::Info)
+    };
+    let shadowed: Vec<_> = registry.shadowed().iter().filter(hidden).collect();
+    let skipped: Vec<_> = registry.skipped().iter().filter(lost).collect();
     if args.json {
         let listed: Vec<Value> = assistants.iter().map(|one| as_json(one)).collect();
         say(&json!({
@@ -165,7 +165,7 @@ pub(super) fn search(places: &Places, args: &SearchArgs) -> Result<u8, Failure> 
                 json!({
                     "assistant_id": definition.id, "name": definition.name, "score": hit.score,
                     "matched_terms": hit.matched_terms, "description": cut(&definition.description, 300),
-                    "path": shown(definition),
+                    "path": definition.file().map(shown),
                 })
             })
             .collect();

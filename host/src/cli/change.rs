@@ -37,9 +37,9 @@ pub(super) async fn store(
             Ok(Reply::Stored(stored)) => return Ok(stored),
             Ok(Reply::Refused { message }) => return Err(Failure::new(FAILED, message)),
             Ok(_) => return Err(not_understood()),
-            Err(error) => return Err(unheard(&error)),
+            Err(error) => return Err(unheard(&error, "stored")),
         },
-        other => sorted(other)?,
+        other => sorted(other, "stored")?,
     }
     serve::outlive_file_size_limits();
     let registry = Registry::read(&setting.sources);
@@ -54,20 +54,20 @@ pub(super) async fn remove(places: &Places, id: &AssistantId) -> Result<bool, Fa
     let place = Place::find(places)?;
     match start::ask_within(&place, &place.hello(Want::Remove { id: id.clone() }, "remove"), WITHIN) {
         Ok((_, Reply::Removed(there))) => return Ok(there),
-        other => sorted(other)?,
+        other => sorted(other, "removed")?,
     }
     serve::outlive_file_size_limits();
     let removed = stored::remove_assistant(&place.state, HELD_WITHIN, Arc::new(super::now_ms), id.clone());
     removed.await.map_err(|error| refused(&error))
 }
 
-/// Goes on where there is no host, or one that is about to end.
-fn sorted<T>(answer: std::io::Result<(T, Reply)>) -> Result<(), Failure> {
+/// Goes on where there is no host, or one that is about to end; `done` is what it was asked to do.
+fn sorted<T>(answer: std::io::Result<(T, Reply)>, done: &str) -> Result<(), Failure> {
     match answer {
         Ok((_, Reply::Ending { .. })) => Ok(()),
         Ok((_, Reply::Refused { message })) => Err(Failure::new(FAILED, message)),
         Ok(_) => Err(not_understood()),
-        Err(error) if matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::WouldBlock) => Err(unheard(&error)),
+        Err(error) if matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::WouldBlock) => Err(unheard(&error, done)),
         // Whether somebody holds the state directory all the same shows when it is to be locked.
         Err(error) => {
             tracing::debug!(%error, "no host answers");
@@ -80,9 +80,9 @@ fn not_understood() -> Failure {
     Failure::new(FAILED, "the host answered something else than was asked; `assistant-host stop`, then try again")
 }
 
-fn unheard(error: &std::io::Error) -> Failure {
+fn unheard(error: &std::io::Error, done: &str) -> Failure {
     let message = format!(
-        "what became of it was not heard ({error}): either all of it is stored or nothing; the same command again tells"
+        "what became of it was not heard ({error}): either all of it is {done} or nothing; the same command again tells"
     );
     Failure::new(FAILED, message)
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::colour::Colour;
 use super::open::{Setting, env, trust_dir};
-use super::{Failure, Places, USAGE, counted, say, talk};
+use super::{Failure, Places, USAGE, counted, say, shown, talk};
 use crate::model::Models;
 use crate::registry::{self, Code, Definition, Diagnostic, Layout, Registry, Severity, Shadowed, Source, SourceDir};
 use crate::text::{cut, one_line};
@@ -37,14 +37,14 @@ pub(super) struct CheckArgs {
     /// End with 1 where there are warnings
     #[arg(long)]
     strict: bool,
-    /// Show also what is only worth knowing
+    /// Show also what is only worth knowing; JSON has it anyway
     #[arg(long)]
     all: bool,
     /// One line for each finding
-    #[arg(long)]
+    #[arg(long, conflicts_with = "json")]
     short: bool,
-    /// Show only findings of this code; may be repeated
-    #[arg(long, value_name = "CODE", value_parser = codes::parse)]
+    /// Show only findings of this code, in JSON too; may be repeated. Totals and exit code are those of all findings
+    #[arg(long, value_name = "CODE", value_parser = codes::parse, conflicts_with = "all")]
     only: Vec<Code>,
     /// Print JSON
     #[arg(long)]
@@ -91,10 +91,12 @@ pub(super) fn check(places: &Places, args: &CheckArgs) -> Result<u8, Failure> {
         return Ok(codes::explain(wanted, args.json));
     }
     let mut setting = Setting::read(places)?;
+    let mut link = None;
     if let Some(dir) = &args.dir {
         if !places.assistants.is_empty() {
             return Err(Failure::new(USAGE, "a folder to check and --assistants are both given; name one of them"));
         }
+        link = link_of(dir, &setting.sources);
         setting.sources = sources_of(dir)?;
     }
     let models = Models::from_config(&setting.config, &env).map_err(|error| Failure::new(USAGE, error))?;
@@ -105,9 +107,9 @@ pub(super) fn check(places: &Places, args: &CheckArgs) -> Result<u8, Failure> {
         Some(_) => Registry::read(&setting.sources),
         None => setting.registry(),
     };
-    let checked = Checked::of(registry, &stock, &book);
+    let checked = Checked::of(registry, link, &stock, &book);
     if args.json {
-        say(&checked.as_json().to_string());
+        say(&checked.as_json(&args.only).to_string());
     } else {
         checked.tell(args);
         if checked.registry.assistants().is_empty() && args.dir.is_none() {
@@ -125,8 +127,25 @@ pub(super) fn check(places: &Places, args: &CheckArgs) -> Result<u8, Failure> {
     })
 }
 
+/// What becomes of a link to a file that was named, where its folder is read: what it leads to is looked at all the same.
+fn link_of(path: &Path, sources: &[SourceDir]) -> Option<Diagnostic> {
+    if !path.is_symlink() || path.is_dir() {
+        return None;
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = folder.canonicalize().ok()?;
+    let roots = sources.iter().filter_map(|source| source.path.canonicalize().ok());
+    let root = roots.filter(|root| folder.starts_with(root)).max_by_key(|root| root.components().count());
+    Some(registry::link_in(path, &root.unwrap_or(folder)))
+}
+
 /// What is read of a folder or file that was named: the places of a project, where it has any, else everything in it.
 fn sources_of(dir: &Path) -> Result<Vec<SourceDir>, Failure> {
+    let nowhere = |error: &std::io::Error| error.kind() == std::io::ErrorKind::NotFound && dir.is_symlink();
+    // A link that leads nowhere is a finding like others.
+    if std::fs::metadata(dir).is_err_and(|error| nowhere(&error)) {
+        return Ok(Vec::new());
+    }
     if let Err(error) = std::fs::metadata(dir) {
         return Err(Failure::new(USAGE, format!("check {}: {error}", one_line(&dir.to_string_lossy()))));
     }
@@ -141,13 +160,13 @@ fn sources_of(dir: &Path) -> Result<Vec<SourceDir>, Failure> {
 }
 
 impl Checked {
-    fn of(registry: Registry, stock: &Stock<'_>, book: &Book) -> Self {
+    fn of(registry: Registry, link: Option<Diagnostic>, stock: &Stock<'_>, book: &Book) -> Self {
         let (mut assistants, mut findings) = (Vec::new(), Vec::new());
         let (mut missed, mut replaced) = (BTreeMap::new(), BTreeMap::new());
         for definition in registry.assistants() {
             let outfit = stock.outfit(definition);
-            let mut of_here = outfit.findings(definition, stock.table, &trust::rule(definition, book));
-            place::put(&mut of_here, definition);
+            let of_here = outfit.findings_about(definition, stock.table, &trust::rule(definition, book));
+            let of_here = place::put(of_here, definition);
             let unavailable: Vec<String> = outfit.grants.unavailable.into_iter().map(|one| one.tool).collect();
             for tool in &unavailable {
                 *missed.entry(tool.clone()).or_insert(0) += 1;
@@ -161,7 +180,7 @@ impl Checked {
                 assistant_id: definition.id.to_string(),
                 name: definition.name.clone(),
                 source: definition.source.label(),
-                path: definition.path.as_ref().map(|path| path.display().to_string()),
+                path: definition.file().map(shown),
                 tools: outfit.grants.tools,
                 unavailable_tools: unavailable,
                 model: outfit.model.ok().map(|choice| choice.name),
@@ -174,7 +193,11 @@ impl Checked {
                 .map(|one| Finding { path: one.path.clone().unwrap_or_default(), diagnostic: one.reason.clone() }),
         );
         findings.extend(
-            registry.skipped().iter().map(|one| Finding { path: PathBuf::from(&one.file), diagnostic: one.clone() }),
+            registry
+                .skipped()
+                .iter()
+                .chain(&link)
+                .map(|one| Finding { path: PathBuf::from(&one.file), diagnostic: one.clone() }),
         );
         let key = |one: &Finding| {
             let at = &one.diagnostic;
@@ -200,8 +223,10 @@ impl Checked {
         counts
     }
 
-    fn as_json(&self) -> Value {
-        let diagnostics: Vec<&Diagnostic> = self.findings.iter().map(|one| &one.diagnostic).collect();
+    /// The whole; of the findings those of the codes `only`, where there are any.
+    fn as_json(&self, only: &[Code]) -> Value {
+        let all = self.findings.iter().map(|one| &one.diagnostic);
+        let diagnostics: Vec<&Diagnostic> = all.filter(|one| only.is_empty() || only.contains(&one.code)).collect();
         let shadowed: &[Shadowed] = self.registry.shadowed();
         let by_code: serde_json::Map<String, Value> =
             self.by_code().into_iter().map(|(code, count)| (code.as_str().to_owned(), json!(count))).collect();
@@ -233,15 +258,15 @@ impl Checked {
         for of_file in shown.chunk_by(|a, b| a.diagnostic.file == b.diagnostic.file) {
             say(&excerpt::of_file(of_file, cwd.as_deref(), args.short, colour));
         }
-        self.sum_up(shown.len());
+        self.sum_up(shown.len(), !args.only.is_empty());
     }
 
-    fn sum_up(&self, shown: usize) {
+    fn sum_up(&self, shown: usize, only: bool) {
         let (errors, warnings) = (self.count(Severity::Error), self.count(Severity::Warning));
         let mut by_code: Vec<_> = self.by_code().into_iter().collect();
         by_code.sort_by_key(|(code, count)| (code.severity(), Reverse(*count)));
         for (code, count) in by_code {
-            talk(&format!("{count:>6} {:<7} {:<26} {}", excerpt::word(code.severity()), code.as_str(), code.meaning()));
+            talk(&format!("{count:>6} {:<7} {:<26} {}", code.severity().label(), code.as_str(), code.meaning()));
         }
         most("tools that assistants ask for in vain", &self.missed);
         most("models that assistants wish for in vain", &self.replaced);
@@ -256,7 +281,8 @@ impl Checked {
         ));
         let hidden = self.findings.len() - shown;
         if hidden > 0 {
-            talk(&format!("{} not shown: --all shows everything", counted(hidden, "finding")));
+            let how = if only { "without --only, --all shows everything" } else { "--all shows everything" };
+            talk(&format!("{} not shown: {how}", counted(hidden, "finding")));
         }
     }
 }
@@ -276,7 +302,7 @@ fn most(what: &str, counts: &BTreeMap<String, usize>) {
 
 impl Finding {
     fn of(definition: &Definition, diagnostic: Diagnostic) -> Self {
-        Self { path: definition.path.clone().unwrap_or_default(), diagnostic }
+        Self { path: definition.file().map(Path::to_owned).unwrap_or_default(), diagnostic }
     }
 }
 

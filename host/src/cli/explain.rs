@@ -5,13 +5,11 @@ use std::fmt::Write;
 use clap::Args;
 
 use super::open::Setting;
-use super::{FAILED, Failure, Places, USAGE, say};
-use crate::registry::AssistantId;
+use super::show::find;
+use super::{FAILED, Failure, Places, say};
 use crate::search::{Explanation, Filter, SearchIndex, Verdict};
 use crate::text::one_line;
 
-/// Near ids that are named where there is no such assistant.
-const NEAR: usize = 3;
 /// Letters of a word in the table.
 const WORD_CHARS: usize = 24;
 
@@ -19,7 +17,7 @@ const WORD_CHARS: usize = 24;
 pub(super) struct ExplainArgs {
     /// The task, in the words of the search
     query: String,
-    /// The id of the assistant
+    /// The id or the name of the assistant
     id: String,
     /// Print JSON
     #[arg(long)]
@@ -31,19 +29,9 @@ pub(super) fn explain(places: &Places, args: &ExplainArgs) -> Result<u8, Failure
     let registry = setting.registry();
     let failed = |error| Failure::new(FAILED, error);
     let index = SearchIndex::in_memory(&registry).map_err(failed)?;
-    let id = args.id.parse::<AssistantId>().ok();
-    let explained = match id {
-        Some(id) => index.explain(&args.query, &Filter::default(), &id).map_err(failed)?,
-        None => None,
-    };
-    let Some(explained) = explained else {
-        let near: Vec<_> = registry.nearest(&args.id, NEAR).iter().map(|id| format!("`{id}`")).collect();
-        let hint = match near.as_slice() {
-            [] => "`list` shows those that there are".to_owned(),
-            _ => format!("the nearest are {}", near.join(", ")),
-        };
-        return Err(Failure::new(USAGE, format!("no assistant has the id `{}`; {hint}", one_line(&args.id))));
-    };
+    let id = &find(&registry, &args.id)?.id;
+    let explained = index.explain(&args.query, &Filter::default(), id).map_err(failed)?;
+    let explained = explained.ok_or_else(|| Failure::new(FAILED, format!("the index has no `{id}`")))?;
     if args.json {
         say(&serde_json::to_string(&explained).map_err(|error| Failure::new(FAILED, error))?);
     } else {

@@ -1,7 +1,7 @@
 //! `export`: assistants as files that read the same. It reads the files and the database, and takes no lock.
 
 use std::fs;
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ use super::{FAILED, Failure, Places, USAGE, say, talk};
 use crate::registry::write::{Written, write};
 use crate::registry::{Definition, Source};
 use crate::text::one_line;
+use crate::whole::{self, Mode};
 
 #[derive(Args)]
 pub(super) struct ExportArgs {
@@ -24,7 +25,7 @@ pub(super) struct ExportArgs {
     #[arg(long)]
     all: bool,
     /// Only those from here, with --all
-    #[arg(long, value_name = "WHERE", value_parser = super::source, requires = "all")]
+    #[arg(long, value_name = "WHERE", value_parser = super::sources(), requires = "all")]
     source: Option<Source>,
     /// The folder for the files, one each; `-` or nothing prints a single one
     #[arg(long, value_name = "DIR")]
@@ -71,11 +72,12 @@ pub(super) fn export(places: &Places, args: &ExportArgs) -> Result<u8, Failure> 
         say(written.text.trim_end_matches('\n'));
         return Ok(0);
     };
-    fs::create_dir_all(folder).map_err(|error| Failure::new(FAILED, format!("{}: {error}", folder.display())))?;
+    folder_for_files(folder)?;
     let exported: Vec<Exported> = wanted
         .into_iter()
         .map(|definition| Exported { file: to_file(&definition, folder, args.force), definition })
         .collect();
+    keep_files(folder)?;
     tell(&exported, folder, args.json);
     Ok(if exported.iter().all(|one| one.file.is_ok()) { 0 } else { FAILED })
 }
@@ -88,34 +90,27 @@ fn to_file(definition: &Definition, folder: &Path, force: bool) -> Result<PathBu
     Ok(path)
 }
 
-/// Writes a file as a whole or not at all; one that is there only by `force`.
+/// Writes a file as a whole or not at all; over one that is there only by `force`.
 pub(super) fn put_file(path: &Path, text: &str, force: bool) -> Result<(), String> {
-    let words = |error: std::io::Error| match error.kind() {
+    let put = match force {
+        true => whole::put(path, text, Mode::Usual, || Ok(())),
+        false => whole::put_new(path, text),
+    };
+    put.map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => format!("{} is there already; nothing was written over it", path.display()),
         _ => format!("{} could not be written: {error}", path.display()),
-    };
-    if !force && path.symlink_metadata().is_ok() {
-        return Err(words(ErrorKind::AlreadyExists.into()));
-    }
-    // Beside it first, so that no half of it is ever read.
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let beside = path.with_file_name(format!(".{name}.{}.new", std::process::id()));
-    let whole = fs::File::create_new(&beside)
-        .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
-        .and_then(|()| match force {
-            true => fs::rename(&beside, path),
-            // A link takes no place that is taken, where a renamed file would.
-            false => fs::hard_link(&beside, path).or_else(|error| match error.kind() {
-                ErrorKind::AlreadyExists => Err(error),
-                _ => fs::rename(&beside, path),
-            }),
-        });
-    if let Err(error) = fs::remove_file(&beside)
-        && error.kind() != ErrorKind::NotFound
-    {
-        talk(&format!("{} is left behind: {error}", beside.display()));
-    }
-    whole.map_err(words)
+    })
+}
+
+/// The folder for files that [`put_file`] writes: made where there is none, and without what killed commands left.
+pub(super) fn folder_for_files(folder: &Path) -> Result<(), Failure> {
+    let made = fs::create_dir_all(folder).and_then(|()| whole::tidy(folder));
+    made.map(drop).map_err(|error| Failure::new(FAILED, format!("{}: {error}", folder.display())))
+}
+
+/// Makes the files last that were written.
+pub(super) fn keep_files(folder: &Path) -> Result<(), Failure> {
+    whole::keep(folder).map_err(|error| Failure::new(FAILED, format!("{}: {error}", folder.display())))
 }
 
 /// What a file does not keep.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::export::put_file;
+use super::export::{folder_for_files, keep_files, put_file};
 use super::new::{To, folder, tag};
 use super::open::Setting;
 use super::{FAILED, Failure, Places, USAGE, change, say, talk};
@@ -40,10 +40,10 @@ pub(super) struct ImportArgs {
     json: bool,
 }
 
-/// What was read, and what became of it.
 /// Characters of the ids that are named together.
 const ASKING_CHARS_MAX: usize = 200;
 
+/// What was read, and what became of it.
 #[derive(Default)]
 struct Imported {
     stored: Stored,
@@ -129,7 +129,7 @@ fn to_files(
     imported: &mut Imported,
 ) -> Result<(), Failure> {
     if !how.dry_run {
-        fs::create_dir_all(folder).map_err(|error| Failure::new(FAILED, format!("{}: {error}", folder.display())))?;
+        folder_for_files(folder)?;
     }
     let real = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     let Imported { stored, failed, .. } = imported;
@@ -168,7 +168,7 @@ fn to_files(
             Err(reason) => failed.push((id, reason)),
         }
     }
-    Ok(())
+    if how.dry_run { Ok(()) } else { keep_files(folder) }
 }
 
 fn tell(args: &ImportArgs, imported: &Imported, place: &str) {
@@ -216,12 +216,12 @@ fn tell(args: &ImportArgs, imported: &Imported, place: &str) {
     }
     if !asking.is_empty() {
         let (count, ids) = (asking.len(), cut(&asking.join(", "), ASKING_CHARS_MAX));
-        talk(&match args.to {
-            To::Database => format!("{count} name servers or commands, which `assistant-host trust` shows: {ids}"),
-            To::Project | To::User => {
-                format!("{count} name servers or commands, which `assistant-host show` tells: {ids}")
-            }
-        });
+        // What lies in the user's own folder is the user's word.
+        let how = match args.to {
+            To::Database | To::Project => "which run when `assistant-host trust` has allowed them",
+            To::User => "which need no trust there; `assistant-host show` tells what they are",
+        };
+        talk(&format!("{count} name servers or commands, {how}: {ids}"));
     }
     let would = if args.dry_run { "nothing was done; it would be: " } else { "" };
     talk(&format!(

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::change;
-use super::export::put_file;
+use super::export::{folder_for_files, keep_files, put_file};
 use super::open::{Setting, env};
 use super::{FAILED, Failure, Places, USAGE, say, talk};
 use crate::caller::MAIN;
@@ -99,7 +99,7 @@ pub(super) async fn new(places: &Places, args: &NewArgs) -> Result<u8, Failure> 
     let definition = define(args)?;
     let id = &definition.id;
     if let Some(known) = setting.registry().get(id) {
-        let place = known.path.as_ref().map_or("the database".to_owned(), |path| path.display().to_string());
+        let place = known.place();
         return Err(Failure::new(
             FAILED,
             format!("there is an assistant `{id}` already, in {place}; take another name"),
@@ -117,10 +117,10 @@ pub(super) async fn new(places: &Places, args: &NewArgs) -> Result<u8, Failure> 
     };
     let path = match &folder {
         Some(folder) => {
-            let failed = |message: &dyn std::fmt::Display| Failure::new(FAILED, message);
-            std::fs::create_dir_all(folder).map_err(|error| failed(&format!("{}: {error}", folder.display())))?;
+            folder_for_files(folder)?;
             let path = folder.join(&written.file);
-            put_file(&path, &written.text, false).map_err(|error| failed(&error))?;
+            put_file(&path, &written.text, false).map_err(|error| Failure::new(FAILED, error))?;
+            keep_files(folder)?;
             Some(path)
         }
         None => {

@@ -12,7 +12,7 @@ use crate::config::{Config, paths};
 use crate::host::Options;
 use crate::launcher::RunnerCommand;
 use crate::model::Models;
-use crate::registry::{self, Registry, SourceDir, mirror};
+use crate::registry::{self, Registry, Source, SourceDir, mirror};
 use crate::store;
 use crate::tools::Tool;
 use crate::tools::outfit::Stock;
@@ -82,6 +82,12 @@ impl Setting {
         format!("{project}; {folders}")
     }
 
+    /// Where a file that was read comes from, by the folder that it lies in.
+    pub(super) fn source_of(&self, file: &str) -> Option<Source> {
+        let inside = self.sources.iter().filter(|source| Path::new(file).starts_with(&source.path));
+        inside.max_by_key(|source| source.path.components().count()).map(|source| source.source)
+    }
+
     /// All assistants: those of the folders, and behind them those that the database keeps, where it can be read. Takes
     /// no lock.
     pub(super) fn registry(&self) -> Registry {
@@ -104,7 +110,7 @@ impl Setting {
     /// The state directory.
     pub(super) fn state(&self) -> Result<PathBuf, Failure> {
         match &self.state {
-            Some(state) => absolute(state.clone()),
+            Some(state) => absolute(state),
             None => paths::state_dir(&env, self.project.as_deref()).map_err(|error| Failure::new(USAGE, error)),
         }
     }
@@ -130,8 +136,9 @@ impl Setting {
     }
 }
 
-fn absolute(path: PathBuf) -> Result<PathBuf, Failure> {
-    std::path::absolute(&path).map_err(|error| Failure::new(USAGE, format!("--state {}: {error}", path.display())))
+/// The state directory that was named.
+pub(super) fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+    std::path::absolute(path).map_err(|error| Failure::new(USAGE, format!("--state {}: {error}", path.display())))
 }
 
 /// `assistant-runner` beside this program, where it is of the same build; else this program as the runner, which needs

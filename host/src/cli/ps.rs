@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::client::Client;
 use super::colour::Colour;
-use super::open::env;
+use super::open::{self, env};
 use super::processes::{Listing, Row, count, dollars, short};
 use super::{FAILED, Failure, Places, USAGE, now_ms, say, talk};
 use crate::config::paths;
@@ -35,7 +35,7 @@ pub(super) struct PsArgs {
     /// Only what has not ended
     #[arg(long)]
     living: bool,
-    /// What is at work in all state directories
+    /// What is at work in all state directories: those of all projects, and that of --state
     #[arg(long, conflicts_with = "watch")]
     all: bool,
     /// Print JSON; with --watch one line for each change
@@ -45,7 +45,7 @@ pub(super) struct PsArgs {
 
 pub(super) async fn ps(places: &Places, args: &PsArgs) -> Result<u8, Failure> {
     if args.all {
-        return all(args).await;
+        return all(places, args).await;
     }
     let client = Client::connect(places, "ps").await?;
     if args.watch {
@@ -116,11 +116,19 @@ async fn watch(client: &Client, args: &PsArgs) -> Result<u8, Failure> {
     }
 }
 
-/// All state directories beside the usual one. No host is started.
-async fn all(args: &PsArgs) -> Result<u8, Failure> {
+/// All state directories beside the usual one, and the one that was named. No host is started.
+async fn all(places: &Places, args: &PsArgs) -> Result<u8, Failure> {
     let usual = paths::state_dir(&env, None).map_err(|error| Failure::new(USAGE, error))?;
     let mut told = Vec::new();
-    for state in states(&usual)? {
+    let mut states = states(&usual)?;
+    if let Some(named) = &places.state {
+        let named = open::absolute(named)?;
+        let real = named.canonicalize().ok();
+        if !states.iter().any(|state| *state == named || (real.is_some() && state.canonicalize().ok() == real)) {
+            states.push(named);
+        }
+    }
+    for state in states {
         let listing = match Client::of_state(&state).await {
             Some(client) => Some(Listing::living(&client, SHOWN_MAX).await?),
             None => None,

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::open::Setting;
 use super::show::find;
-use super::{FAILED, Failure, Places, USAGE, change, say, talk};
+use super::{FAILED, Failure, Places, USAGE, change, say, shown, talk};
 use crate::registry::{Definition, Source};
 
 #[derive(Args)]
@@ -63,13 +63,12 @@ pub(super) async fn remove(places: &Places, args: &RemoveArgs) -> Result<u8, Fai
             }
         }
         if !args.json {
-            let place = one.file().map_or("the database".to_owned(), |path| path.display().to_string());
+            let place = one.place();
             say(&format!("{:<32} {place}", one.id.as_str()));
         }
-        removed.push(json!({ "assistant_id": one.id, "source": one.source, "path": one.path }));
+        removed.push(json!({ "assistant_id": one.id, "source": one.source, "path": one.file().map(shown) }));
         for hidden in registry.shadowed().iter().filter(|hidden| hidden.id == one.id) {
-            let place = hidden.path.as_ref().map_or("the database".to_owned(), |path| path.display().to_string());
-            talk(&format!("`{id}` is now the one of {place}, which was hidden"));
+            talk(&format!("`{id}` is now the one of {}, which was hidden", hidden.place()));
         }
     }
     if args.json {

@@ -10,12 +10,14 @@ use super::run::NO_MATCH;
 use super::{Failure, Places, USAGE, say, talk};
 use crate::model::Models;
 use crate::registry::{Definition, Registry, Shadowed};
-use crate::text::{duration, one_line};
+use crate::text::{cut, duration, one_line};
 use crate::tools::{self, grants};
 use crate::trust::{self, Book};
 
 /// Ids that are told where none has the wanted one.
 const NEAREST: usize = 5;
+/// Characters that are told of an id that is unknown.
+const ID_CHARS: usize = 100;
 
 #[derive(Args)]
 pub(super) struct ShowArgs {
@@ -46,6 +48,8 @@ pub(super) fn show(places: &Places, args: &ShowArgs) -> Result<u8, Failure> {
     if args.json {
         // Where two of a definition's keys say the same, the answer's own stand above.
         let mut whole = json!(**definition);
+        whole["path"] = json!(definition.file().map(super::shown));
+        whole["brought_from"] = json!(definition.brought_from().map(super::shown));
         whole["assistant_id"] = json!(definition.id);
         whole["granted_tools"] = json!(granted.tools);
         whole["unavailable_tools"] = json!(granted.unavailable);
@@ -61,8 +65,7 @@ pub(super) fn show(places: &Places, args: &ShowArgs) -> Result<u8, Failure> {
         say(&format!("  {}", one_line(line)));
     }
     for one in definition.warnings.iter().chain(&of_here) {
-        let severity = serde_json::to_value(one.severity).unwrap_or_default();
-        talk(&format!("{}: {}", severity.as_str().unwrap_or_default(), one_line(&one.to_string())));
+        talk(&format!("{}: {}", one.severity.label(), one_line(&one.to_string())));
     }
     for one in hidden {
         talk(&format!("shadowed: {}", one_line(&one.reason.to_string())));
@@ -72,15 +75,18 @@ pub(super) fn show(places: &Places, args: &ShowArgs) -> Result<u8, Failure> {
 
 /// The assistant with this id or name.
 pub(super) fn find<'a>(registry: &'a Registry, id: &str) -> Result<&'a Arc<Definition>, Failure> {
-    registry.find_exact(id).ok_or_else(|| {
-        let near = registry.nearest(id, NEAREST);
-        let near: Vec<_> = near.iter().map(|id| format!("`{id}`")).collect();
-        let message = match near.as_slice() {
-            [] => format!("no assistant has the id or name `{}`; `assistant-host list` shows them", one_line(id)),
-            near => format!("no assistant has the id or name `{}`; near it are {}", one_line(id), near.join(", ")),
-        };
-        Failure::new(NO_MATCH, message)
-    })
+    registry.find_exact(id).ok_or_else(|| unknown(registry, id))
+}
+
+/// No assistant has this id or name.
+pub(super) fn unknown(registry: &Registry, id: &str) -> Failure {
+    let near: Vec<_> = registry.nearest(id, NEAREST).iter().map(|id| format!("`{id}`")).collect();
+    let hint = match near.as_slice() {
+        [] => "`assistant-host list` shows them".to_owned(),
+        near => format!("near it are {}", near.join(", ")),
+    };
+    let shown = cut(&one_line(id), ID_CHARS);
+    Failure::new(NO_MATCH, format!("no assistant has the id or name `{shown}`; {hint}"))
 }
 
 /// What there is to say on one line each; what is not there is left out.
@@ -95,8 +101,8 @@ fn lines(definition: &Definition, granted: &grants::Grants) -> Vec<(&'static str
         put("example", Some(example.clone()));
     }
     put("source", Some(definition.source.label().to_owned()));
-    let file = if definition.file().is_some() { "file" } else { "brought from" };
-    put(file, definition.path.as_ref().map(|path| path.display().to_string()));
+    put("file", definition.file().map(super::shown));
+    put("brought from", definition.brought_from().map(super::shown));
     put("tools", Some(any(&granted.tools)));
     for one in &granted.unavailable {
         put("not available", Some(format!("{}: {}", one.tool, one.why)));
@@ -112,7 +118,7 @@ fn lines(definition: &Definition, granted: &grants::Grants) -> Vec<(&'static str
     put("time", limit);
     put("servers", definition.mcp_servers.as_ref().map(json));
     for (key, value) in &definition.extra {
-        let what = if crate::registry::is_access_key(key) { "as written" } else { "unknown key" };
+        let what = if crate::registry::is_access_key(key) { "as written" } else { "kept" };
         put(what, Some(format!("{key}: {value}")));
     }
     let size = format!("{} characters", definition.system_prompt.chars().count());

@@ -69,7 +69,7 @@ pub(super) struct ResumeArgs {
     /// What to do next; one that has finished needs it, others go on with what they did
     #[arg(long, value_name = "TEXT")]
     query: Option<String>,
-    /// Print a line of JSON for each
+    /// Print a line of JSON for each; with --failed a last one for all
     #[arg(long)]
     json: bool,
 }
@@ -167,8 +167,7 @@ async fn spawn_all(
             }
             Err(refused) => {
                 if as_json {
-                    let error = json!({ "code": refused.code, "message": refused.message, "hint": refused.hint });
-                    bar.suspend(|| say(&json!({ "task": number, "error": error }).to_string()));
+                    bar.suspend(|| say(&json!({ "task": number, "error": told(&refused) }).to_string()));
                 }
                 refusals.push((number, refused));
             }
@@ -222,6 +221,10 @@ async fn makes_room(client: &Client, code: &str, spawned: &mut VecDeque<String>)
     }
 }
 
+fn told(refused: &Refused) -> Value {
+    json!({ "code": refused.code, "message": refused.message, "hint": refused.hint })
+}
+
 fn tell(spawned: &Value, as_json: bool) {
     if as_json {
         return say(&spawned.to_string());
@@ -250,7 +253,7 @@ pub(super) async fn resume(places: &Places, args: &ResumeArgs) -> Result<u8, Fai
     for id in &args.ids {
         meant.push(resolve(&client, id).await?);
     }
-    let (mut resumed, mut code) = (0, 0);
+    let (mut resumed, mut refusals, mut code) = (0, 0, 0);
     for process in &meant {
         let mut asked = json!({ "resume_process_id": process, "detached": true });
         if let Some(query) = &args.query {
@@ -264,12 +267,17 @@ pub(super) async fn resume(places: &Places, args: &ResumeArgs) -> Result<u8, Fai
             // With --failed, what goes on already is no fault.
             Err(refused) if args.failed && refused.code == "process_resumed" => {}
             Err(refused) => {
+                if args.json {
+                    say(&json!({ "process_id": process, "error": told(&refused) }).to_string());
+                }
                 talk(&format!("{}: {}", short(process), refused.words()));
-                code = FAILED;
+                (refusals, code) = (refusals + 1, FAILED);
             }
         }
     }
-    if args.failed {
+    if args.failed && args.json {
+        say(&json!({ "totals": { "failed": meant.len(), "resumed": resumed, "refused": refusals } }).to_string());
+    } else if args.failed {
         talk(&format!("{resumed} go on"));
     }
     Ok(code)

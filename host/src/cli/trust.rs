@@ -1,5 +1,6 @@
 //! `trust`: shows what the assistants of a project would run on this machine, and allows it by name.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -7,15 +8,11 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::open::{Setting, env};
-use super::{FAILED, Failure, Places, USAGE, now_ms, say, talk};
+use super::run::NO_MATCH;
+use super::{FAILED, Failure, Places, USAGE, now_ms, say, show, talk};
 use crate::registry::{Definition, Registry};
 use crate::text::{one_line, utc};
 use crate::trust::{self, Answer, Book, Ruled, Trust, Unusable, shown};
-
-/// No assistant has that name, or no thing of it.
-const UNKNOWN: u8 = 3;
-/// Names that are told where one is not known.
-const NEAR_MAX: usize = 3;
 
 #[derive(Args)]
 pub(super) struct TrustArgs {
@@ -47,8 +44,9 @@ impl Asked {
     }
 
     fn title(&self) -> String {
-        let path = self.definition.path.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
-        format!("{}  {}", self.definition.id, one_line(&path))
+        let from = self.definition.brought_from().map(|path| format!(", brought from {}", path.display()));
+        let place = self.definition.place() + &from.unwrap_or_default();
+        format!("{}  {}", self.definition.id, one_line(&place))
     }
 }
 
@@ -102,13 +100,7 @@ fn find(registry: &Registry, book: &Book, project: Option<&Path>, name: &str) ->
     }
     let parts = name.split_once('/').and_then(|(id, thing)| Some((registry.find_exact(id)?, thing)));
     let Some((definition, thing)) = parts else {
-        let id = name.split('/').next().unwrap_or(name);
-        let near = registry.nearest(id, NEAR_MAX);
-        let near: Vec<String> = near.iter().map(|id| format!("`{id}`")).collect();
-        let hint = if near.is_empty() { String::new() } else { format!("; near to it: {}", near.join(", ")) };
-        let message =
-            format!("no assistant has the name `{}`{hint}; `assistant-host trust` lists what asks", shown(id));
-        return Err(Failure::new(UNKNOWN, message));
+        return Err(show::unknown(registry, name.split('/').next().unwrap_or(name)));
     };
     let mut asked = Asked::look(definition, book, project);
     let known: Vec<String> = asked.ruled.iter().map(|one| format!("`{}`", shown(&one.wanted.name))).collect();
@@ -116,7 +108,7 @@ fn find(registry: &Registry, book: &Book, project: Option<&Path>, name: &str) ->
     if asked.ruled.is_empty() {
         let known = if known.is_empty() { "nothing at all".to_owned() } else { known.join(", ") };
         let message = format!("`{}` asks for nothing called `{}`, but for {known}", definition.id, shown(thing));
-        return Err(Failure::new(UNKNOWN, message));
+        return Err(Failure::new(NO_MATCH, message));
     }
     Ok(asked)
 }
@@ -150,6 +142,7 @@ fn list(book: &Book, asking: &[Asked], as_json: bool) -> Result<u8, Failure> {
 }
 
 fn allow(book: &Book, asking: Vec<Asked>, as_json: bool) -> Result<u8, Failure> {
+    let (before, _) = book.all().map_err(unusable)?;
     let by = ["USER", "LOGNAME", "USERNAME"].iter().find_map(|name| env(name)).unwrap_or_else(|| "unknown".to_owned());
     for asked in &asking {
         if asked.ruled.is_empty() {
@@ -160,11 +153,12 @@ fn allow(book: &Book, asking: Vec<Asked>, as_json: bool) -> Result<u8, Failure> 
         if !as_json {
             tell(asked, "to be trusted");
         }
-        for one in asked.ruled.iter().filter(|one| !one.answer.allows()) {
-            let Some(trust) = Trust::new(&asked.definition, one, &by, now_ms()) else { continue };
-            book.add(&trust).map_err(unusable)?;
-            forget_older(book, asked, &trust)?;
-            talk(&format!("{} of {} is trusted now", one.wanted.title(), asked.definition.id));
+        let open = asked.ruled.iter().filter(|one| !one.answer.allows());
+        let new: Vec<Trust> = open.filter_map(|one| Trust::new(&asked.definition, one, &by, now_ms())).collect();
+        book.add(&new).map_err(unusable)?;
+        forget_older(book, asked, &before, &new)?;
+        for one in &new {
+            talk(&format!("{} of {} is trusted now", shown(&one.what), asked.definition.id));
         }
     }
     if as_json {
@@ -174,12 +168,15 @@ fn allow(book: &Book, asking: Vec<Asked>, as_json: bool) -> Result<u8, Failure> 
     Ok(0)
 }
 
-/// What stood there under the same name before is trusted no more.
-fn forget_older(book: &Book, asked: &Asked, new: &Trust) -> Result<(), Failure> {
-    let (trusted, _) = book.all().map_err(unusable)?;
-    let now: Vec<String> = trust::rule(&asked.definition, book).into_iter().filter_map(|one| one.key).collect();
-    let older = |one: &&Trust| one.file == new.file && one.what == new.what && !now.contains(&one.key);
-    for one in trusted.iter().filter(older) {
+/// What stood there `before` under the same name as what is `new` is trusted no more.
+fn forget_older(book: &Book, asked: &Asked, before: &[Trust], new: &[Trust]) -> Result<(), Failure> {
+    let Some(file) = new.first().map(|one| one.file.as_str()) else { return Ok(()) };
+    let names: HashSet<&str> = new.iter().map(|one| one.what.as_str()).collect();
+    let now: HashSet<String> = trust::rule(&asked.definition, book).into_iter().filter_map(|one| one.key).collect();
+    // They are sorted by file.
+    let from = before.partition_point(|one| one.file.as_str() < file);
+    let of_file = before[from..].iter().take_while(|one| one.file == file);
+    for one in of_file.filter(|one| names.contains(one.what.as_str()) && !now.contains(&one.key)) {
         book.remove(&one.key).map_err(unusable)?;
     }
     Ok(())
@@ -286,7 +283,8 @@ fn told(book: &Book, asking: &[Asked]) -> Value {
         json!({
             "assistant_id": asked.definition.id,
             "source": asked.definition.source.label(),
-            "path": asked.definition.path,
+            "path": asked.definition.file().map(super::shown),
+            "brought_from": asked.definition.brought_from().map(super::shown),
             "wants": asked.ruled.iter().map(wants).collect::<Vec<_>>(),
         })
     };

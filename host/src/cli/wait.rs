@@ -38,7 +38,7 @@ pub(super) struct WaitArgs {
     /// At most for so long; exit code 124 then
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<u64>,
-    /// Print each end as a line of JSON
+    /// Print each end as a line of JSON, and why there are no more of them
     #[arg(long)]
     json: bool,
 }
@@ -47,7 +47,7 @@ pub(super) async fn wait(places: &Places, args: &WaitArgs) -> Result<u8, Failure
     let client = Client::connect(places, "wait").await?;
     let waited_for = waited_for(&client, args).await?;
     if waited_for.is_empty() {
-        talk("nothing is at work");
+        tell_no_end(args.json, &json!({ "kind": "nothing_at_work" }), "nothing is at work");
         return Ok(0);
     }
     let mut ended = Vec::new();
@@ -61,8 +61,10 @@ pub(super) async fn wait(places: &Places, args: &WaitArgs) -> Result<u8, Failure
         return Ok(code(&ended));
     }
     let left = waited_for.iter().filter(|id| ended.iter().all(|(other, _)| other != *id));
-    let left: Vec<&str> = left.map(|id| short(id)).collect();
-    talk(&format!("still at work after {} s: {}", args.timeout.unwrap_or(0), left.join(", ")));
+    let left: Vec<&String> = left.collect();
+    let names: Vec<&str> = left.iter().map(|id| short(id)).collect();
+    let words = format!("still at work after {} s: {}", args.timeout.unwrap_or(0), names.join(", "));
+    tell_no_end(args.json, &json!({ "kind": "timed_out", "still_running": left }), &words);
     Ok(TIMED_OUT)
 }
 
@@ -153,6 +155,14 @@ async fn ends_of(client: &Client, processes: &[String], ends: mpsc::Sender<Value
         }
         asked["cursor"] = answer["next_cursor"].clone();
     }
+}
+
+/// Why no end is told, or no other one.
+fn tell_no_end(as_json: bool, line: &Value, words: &str) {
+    if as_json {
+        say(&line.to_string());
+    }
+    talk(words);
 }
 
 fn tell_one(end: &Value, as_json: bool) {

@@ -13,6 +13,9 @@ use crate::registry::{AssistantId, Definition, Files, Registry};
 use crate::search::SearchIndex;
 use crate::store::{Store, StoreError};
 
+/// What is done here, for the log.
+const READING: &str = "reading the assistants";
+
 /// One at a time. Who asks while one runs gets the next one, and shares it with all others that asked meanwhile.
 pub(super) struct Reloads {
     asked: AtomicU64,
@@ -70,7 +73,7 @@ impl Host {
         let asked = self.0.reloads.asked.load(Ordering::Relaxed);
         let (host, known) = (self.clone(), read.files.clone());
         let reading = tokio::task::spawn_blocking(move || known.again(&host.0.options.sources, SystemTime::now()));
-        let files = Arc::new(reading.await.map_err(|error| panicked(&error))?);
+        let files = Arc::new(reading.await.map_err(StoreError::panicked(READING))?);
         let changed = self.put_in_place(files.clone(), &mut read).await?;
         (read.served, read.files) = (asked, files);
         Ok(changed)
@@ -99,7 +102,7 @@ impl Host {
         let touched = self.0.reloads.touched().clone();
         let (host, ids) = (self.clone(), touched.keys().cloned().collect::<Vec<_>>());
         let looking = tokio::task::spawn_blocking(move || host.own(ids));
-        for (id, own) in looking.await.map_err(|error| panicked(&error))?? {
+        for (id, own) in looking.await.map_err(StoreError::panicked(READING))?? {
             match own {
                 Some(definition) => _ = read.stored.insert(id, definition),
                 None => _ = read.stored.remove(&id),
@@ -107,7 +110,7 @@ impl Host {
         }
         let (host, stored) = (self.clone(), read.stored.values().cloned().collect());
         let joining = tokio::task::spawn_blocking(move || host.next(&files, stored));
-        let next = joining.await.map_err(|error| panicked(&error))??;
+        let next = joining.await.map_err(StoreError::panicked(READING))??;
         let changed = next.is_some();
         if let Some(Next { registry, index, difference }) = next {
             if !difference.is_empty() {
@@ -163,8 +166,4 @@ struct Next {
     registry: Arc<Registry>,
     index: Arc<SearchIndex>,
     difference: Difference,
-}
-
-fn panicked(error: &tokio::task::JoinError) -> StoreError {
-    StoreError::Damaged(format!("reading the assistants panicked: {error}"))
 }

@@ -22,7 +22,6 @@ impl Host {
     pub async fn rule(&self, definitions: Vec<Arc<Definition>>) -> Result<Vec<Vec<Ruled>>, StoreError> {
         let book = self.trust();
         let look = move || definitions.iter().map(|definition| trust::rule(definition, &book)).collect();
-        let looked = tokio::task::spawn_blocking(look).await;
-        looked.map_err(|error| StoreError::Damaged(format!("looking up what is trusted panicked: {error}")))
+        tokio::task::spawn_blocking(look).await.map_err(StoreError::panicked("looking up what is trusted"))
     }
 }

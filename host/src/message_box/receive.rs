@@ -86,6 +86,13 @@ pub fn receive(tx: &Tx<'_>, caller: Caller, wanted: &Wanted, by: Option<&str>) -
         return Err(Refused::CallerEnded);
     }
     may_use(tx.db, caller, wanted.thread)?;
+    if let Some(cursor) = wanted.cursor.filter(|cursor| cursor.after > 0) {
+        // Behind the last message: what comes until then would be skipped.
+        let newest = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'assistant_messages'";
+        if cursor.after > tx.db.prepare_cached(newest)?.query_row([], |row| row.get(0))? {
+            return Err(Refused::BadCursor(format!("{}.{}", cursor.after, cursor.offset)));
+        }
+    }
     let found = match caller {
         Caller::Session(_) => select(tx, caller, wanted)?,
         Caller::Process(me) => found_for(tx, me, wanted)?,

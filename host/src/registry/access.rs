@@ -3,9 +3,8 @@
 mod lists;
 mod permissions;
 
-pub(crate) use self::lists::is_all;
-pub(crate) use self::lists::several;
-use self::lists::{bare, both, names, negated, says_yes};
+pub(crate) use self::lists::{bare, is_all, several};
+use self::lists::{both, names, negated, says_yes};
 use super::diagnostic::Code;
 use super::fields::{self, LIST_MAX, Names, Rule};
 use super::keys::cut;

@@ -20,6 +20,10 @@ const ADVICE: &[(Code, &str)] = &[
     (Code::SeveralAgents, "Write each agent as a Markdown file of its own."),
     (Code::ListCut, "Shorten the list."),
     (Code::LeadingBlankRemoved, "Remove the blank lines: other systems skip such a file."),
+    (
+        Code::TextBeforeFrontmatter,
+        "Begin the file with a line of three dashes, and move the text below the frontmatter: other systems skip such a file.",
+    ),
     (Code::Dedented, "Remove the indent: other systems skip such a file."),
     (Code::FenceRemoved, "Remove the first and the last line: other systems skip such a file."),
     (Code::ClosingDelimiterRepaired, "End the frontmatter with a line of three dashes."),

@@ -114,6 +114,18 @@ impl Definition {
     pub fn file(&self) -> Option<&Path> {
         self.path.as_deref().filter(|_| self.source != Source::Database)
     }
+
+    /// The file that the database's own was brought in from, perhaps gone; none where a file defines it.
+    #[must_use]
+    pub fn brought_from(&self) -> Option<&Path> {
+        self.path.as_deref().filter(|_| self.source == Source::Database)
+    }
+
+    /// Where it is defined, for people: its file, or `the database`.
+    #[must_use]
+    pub fn place(&self) -> String {
+        self.file().map_or_else(|| format!("the {}", self.source.label()), |path| path.display().to_string())
+    }
 }
 
 impl Definition {

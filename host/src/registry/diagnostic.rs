@@ -16,6 +16,18 @@ pub enum Severity {
     Info,
 }
 
+impl Severity {
+    /// The name, as in JSON.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Info => "info",
+        }
+    }
+}
+
 macro_rules! codes {
     ($($(#[doc = $doc:literal])* $name:ident $code:literal $severity:ident;)*) => {
         /// What was found. The names are a contract: they stay.
@@ -80,6 +92,8 @@ codes! {
     BomRemoved "bom_removed" Info;
     /// Blank lines stand before the frontmatter.
     LeadingBlankRemoved "leading_blank_removed" Warning;
+    /// A comment or other text stands before the frontmatter, or that begins with more than three dashes.
+    TextBeforeFrontmatter "text_before_frontmatter" Warning;
     /// The whole file is indented.
     Dedented "dedented" Warning;
     /// The whole file is wrapped in a code fence.

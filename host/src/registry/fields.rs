@@ -1,5 +1,6 @@
 //! One field each: from what authors write to what the host means.
 
+use super::access::bare;
 use super::yaml::{Kind, Node};
 
 /// Most entries of a list that a definition may have.
@@ -108,7 +109,7 @@ fn rule_word(node: &Node) -> Rule {
 
 /// Whether `text` may name a tool, an assistant or a group of them: no sign that is left over from a broken list.
 fn is_name(text: &str) -> bool {
-    let bare = text.split('(').next().unwrap_or(text);
+    let bare = bare(text);
     let marked = bare.ends_with(':') || bare.contains(": ") || bare.contains(['[', ']', '{', '}', '"', '\'', '`']);
     !marked && bare.contains(|c: char| c.is_alphanumeric() || c == '*')
 }

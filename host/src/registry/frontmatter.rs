@@ -1,6 +1,9 @@
 //! From a file's bytes to its frontmatter and its body.
 
+use std::path::Path;
+
 use super::diagnostic::{Code, Diagnostic};
+use super::dialect::Dialect;
 
 /// A file, taken apart.
 #[derive(Debug, PartialEq)]
@@ -27,7 +30,7 @@ pub(super) fn split(bytes: &[u8], file: &str, warnings: &mut Vec<Diagnostic>) ->
     let mut skipped = blank;
     lines.drain(..blank);
     let indent = lines[0].len() - lines[0].trim_start_matches([' ', '\t']).len();
-    let fence = lines[0].trim_start().starts_with("```") || lines[0].trim_start().starts_with("~~~");
+    let fence = is_fence(lines[0]);
     let opens = |line: Option<&&str>| line.is_some_and(|line| line.trim() == "---");
     if fence && opens(lines.get(1)) {
         warnings.push(Diagnostic::new(Code::FenceRemoved, file, "the whole file is wrapped in a code fence"));
@@ -38,6 +41,15 @@ pub(super) fn split(bytes: &[u8], file: &str, warnings: &mut Vec<Diagnostic>) ->
         {
             lines.truncate(last);
         }
+    } else if let Some(before) = lines_before(&lines, file).filter(|_| !opens(lines.first())) {
+        let message = match before {
+            0 => format!("the frontmatter begins with `{}`, not with `---`", crate::text::cut(lines[0].trim_end(), 40)),
+            _ => "text stands before the frontmatter; it was left out".to_owned(),
+        };
+        let diagnostic = Diagnostic::new(Code::TextBeforeFrontmatter, file, message);
+        warnings.push(diagnostic.at(line_number(blank), None));
+        skipped += before;
+        lines.drain(..before);
     } else if !opens(lines.first()) {
         let message = "no frontmatter: the file does not begin with a `---` line, so it was taken for a document";
         return Err(Diagnostic::new(Code::NoFrontmatter, file, message)
@@ -68,10 +80,40 @@ pub(super) fn split(bytes: &[u8], file: &str, warnings: &mut Vec<Diagnostic>) ->
     })
 }
 
+/// Lines of comments or other text before a frontmatter, at most.
+const BEFORE_LINES_MAX: usize = 40;
+
+/// How many lines stand before what is clearly the frontmatter of an assistant, with a description and a name (which a
+/// file in a system's own place may leave out). None where there is no such thing, or where code stands before it: that
+/// is a document which shows one.
+fn lines_before(lines: &[&str], file: &str) -> Option<usize> {
+    let has = |front: &[&str], key: &str| {
+        front
+            .iter()
+            .any(|line| line.split_once(':').is_some_and(|(known, _)| known.trim_end().eq_ignore_ascii_case(key)))
+    };
+    let named_by_place = Dialect::of_path(Path::new(file)).is_some();
+    let text = lines.iter().take(BEFORE_LINES_MAX + 1).take_while(|line| !is_fence(line));
+    text.enumerate().filter(|(_, line)| is_dashes(line)).map(|(at, _)| at).find(|at| {
+        let below = &lines[at + 1..];
+        let front = below.iter().position(|line| closes(line)).map_or(&[][..], |end| &below[..end]);
+        has(front, "description") && (named_by_place || has(front, "name"))
+    })
+}
+
+fn is_fence(line: &str) -> bool {
+    line.trim_start().starts_with("```") || line.trim_start().starts_with("~~~")
+}
+
+/// Dashes alone, at least three.
+fn is_dashes(line: &str) -> bool {
+    let line = line.trim_end();
+    line.len() >= 3 && line.bytes().all(|byte| byte == b'-')
+}
+
 /// A line that ends the frontmatter: dashes alone, at least three, or YAML's own end of a document.
 fn closes(line: &str) -> bool {
-    let line = line.trim_end();
-    line == "..." || (line.len() >= 3 && line.bytes().all(|byte| byte == b'-'))
+    line.trim_end() == "..." || is_dashes(line)
 }
 
 /// The text of a file, without byte-order mark, its line ends `\n`.
@@ -140,6 +182,17 @@ mod tests {
         check(b"---\n---\n", "2|| []");
         check(b"---\na: b\n\nBody", "frontmatter_not_closed at Some(1) []");
         check(b"# Notes\n\n---\na: b\n---\n", "no_frontmatter at None []");
+        let before = r#"["text_before_frontmatter"]"#;
+        let read = |line: u32| format!("{line}|name: x\ndescription: y|Body {before}");
+        check(b"# agent\n---\nname: x\ndescription: y\n---\nBody", &read(3));
+        check(b"\n<!-- mine,\nall of it -->\n\n---\nname: x\ndescription: y\n---\nBody", &read(6));
+        check(b"----\nname: x\ndescription: y\n---\nBody", &read(2));
+        check(b"Here it is:\n\n---\n\n---\nname: x\ndescription: y\n---\nBody", &read(6));
+        check(b"# How\n```\n---\nname: x\ndescription: y\n---\n```\n", "no_frontmatter at None []");
+        check(b"# How\n---\ndescription: y\n---\n", "no_frontmatter at None []");
+        check(b"# How\n---\nname: x\ndescription: y\n", "no_frontmatter at None []");
+        let far = format!("{}---\nname: x\ndescription: y\n---\n", "x\n".repeat(BEFORE_LINES_MAX + 1));
+        check(far.as_bytes(), "no_frontmatter at None []");
         check(b"+++\na = 1\n+++\n", "no_frontmatter at None []");
         check(b"```\ncode\n```\n", "no_frontmatter at None []");
         check(b"", "empty_file at None []");

@@ -31,6 +31,11 @@ pub(super) fn files(dir: &SourceDir, root: &Path, skipped: &mut Vec<Diagnostic>)
     if dir.required && root.is_file() {
         return vec![if dir.path.is_symlink() { root.to_owned() } else { dir.path.clone() }];
     }
+    if dir.required && !root.is_dir() {
+        let message = "a pipe, socket or device";
+        skipped.push(Diagnostic::new(Code::SpecialFile, &dir.path.display().to_string(), message));
+        return Vec::new();
+    }
     let mut walk = Walk { root, layout: dir.layout, files: Vec::new(), skipped, entries: 0 };
     walk.folder(&dir.path, 0);
     walk.files.sort();
@@ -131,18 +136,24 @@ impl Walk<'_> {
     }
 
     fn link(&mut self, path: &Path) {
-        match fs::canonicalize(path) {
-            Ok(real) if real.starts_with(self.root) => {
-                self.skip(Code::LinkInside, path, "a link within the folder; its target is read in its own place");
-            }
-            Ok(_) => self.skip(Code::LinkOutside, path, "a link out of the folder is not followed"),
-            Err(_) => self.skip(Code::DanglingLink, path, "a link that leads nowhere"),
-        }
+        self.skipped.push(link(path, self.root));
     }
 
     fn skip(&mut self, code: Code, path: &Path, message: impl Into<String>) {
         self.skipped.push(Diagnostic::new(code, &path.display().to_string(), message));
     }
+}
+
+/// What becomes of the link `path` in the folder `root`, which is a real path.
+pub(crate) fn link(path: &Path, root: &Path) -> Diagnostic {
+    let (code, message) = match fs::canonicalize(path) {
+        Ok(real) if real.starts_with(root) => {
+            (Code::LinkInside, "a link within the folder; its target is read in its own place")
+        }
+        Ok(_) => (Code::LinkOutside, "a link out of the folder is not followed"),
+        Err(_) => (Code::DanglingLink, "a link that leads nowhere"),
+    };
+    Diagnostic::new(code, &path.display().to_string(), message)
 }
 
 /// The last part of a path, as it can be compared.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rusqlite::ErrorCode;
+use tokio::task::JoinError;
 
 use super::FILE;
 
@@ -85,8 +86,8 @@ pub enum StoreError {
     /// What is stored is not what was written.
     #[error("the store holds something unreadable: {0}")]
     Damaged(String),
-    /// A job or a look panicked. What it had changed is undone.
-    #[error("a part of the program that used the store panicked: a fault of the program, its log tells more")]
+    /// A job, a look or other work for it panicked. What it had changed is undone.
+    #[error("a part of the program panicked: a fault of the program, its log tells more")]
     Panicked,
     /// The store is closed.
     #[error("the store is closed")]
@@ -100,6 +101,14 @@ impl From<rusqlite::Error> for StoreError {
 }
 
 impl StoreError {
+    /// What is told where the task that does `what` panicked; the reason is for the log.
+    pub(crate) fn panicked(what: &'static str) -> impl FnOnce(JoinError) -> Self {
+        move |error| {
+            tracing::error!(%error, "{what} panicked");
+            Self::Panicked
+        }
+    }
+
     /// An error of SQLite about a file.
     pub(super) fn of(error: rusqlite::Error, file: &Path) -> Self {
         let file = file.to_owned();

@@ -8,9 +8,38 @@ use super::ToolError;
 /// Reads arguments whose names are those of `schema`'s properties, in snake_case or camelCase; null is absent.
 pub(super) fn read<P: DeserializeOwned>(arguments: &Map<String, Value>, schema: &Value) -> Result<P, ToolError> {
     let folded = fold(arguments, schema, "")?;
-    serde_json::from_value(Value::Object(folded)).map_err(|error| {
+    serde_json::from_value(Value::Object(folded.clone())).map_err(|error| {
+        if let Some((name, number)) = too_large::<P>(&folded, &error) {
+            return ToolError::bad_argument(format!("`{name}` is {number}, which is too large"), "Give a smaller one.");
+        }
         let hint = format!("The arguments are: {}.", names(schema));
         ToolError::bad_argument(error, &hint)
+    })
+}
+
+/// The number without which `error` would be another one or none, and its name: the error of a number that does not fit
+/// has only the number.
+fn too_large<P: DeserializeOwned>(folded: &Map<String, Value>, error: &serde_json::Error) -> Option<(String, Value)> {
+    let mut numbers = Vec::new();
+    for (name, value) in folded {
+        match value {
+            Value::Number(_) => numbers.push(vec![name]),
+            Value::Object(inner) => {
+                numbers
+                    .extend(inner.iter().filter(|(_, value)| value.is_number()).map(|(within, _)| vec![name, within]));
+            }
+            Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) => {}
+        }
+    }
+    let whole = Value::Object(folded.clone());
+    numbers.into_iter().find_map(|path| {
+        let at = path.iter().map(|part| format!("/{part}")).collect::<String>();
+        let mut other = whole.clone();
+        let number = std::mem::replace(other.pointer_mut(&at)?, 0.into());
+        let still =
+            serde_json::from_value::<P>(other).err().is_some_and(|other| other.to_string() == error.to_string());
+        let name = path.into_iter().map(String::as_str).collect::<Vec<_>>().join(".");
+        (!still).then_some((name, number))
     })
 }
 
@@ -144,6 +173,12 @@ mod tests {
             json!({ "thread_id": id, "last_n": "5" }),
             "bad_argument: `last_n` is \"5\", and has to be of type integer",
         );
+        check(
+            json!({ "thread_id": id, "last_n": 4_294_967_296_u64 }),
+            "bad_argument: `last_n` is 4294967296, which is too large",
+        );
+        check(json!({ "thread_id": id, "last_n": 1e30 }), "bad_argument: `last_n` is 1e+30, which is too large");
+        check(json!({ "thread_id": "x", "last_n": 1 }), "bad_argument: `x` is no thread id (a UUID)");
         check(json!({ "thread_id": id, "lastn": 5 }), "bad_argument: there is no argument `lastn`");
     }
 }

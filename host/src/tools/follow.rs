@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::processes::mine;
-use super::{Audience, Call, Hints, Output, Tool, ToolError, record, row, wait};
+use super::{Audience, Call, Hints, Output, Tool, ToolError, cursor, record, row, wait};
 use crate::caller::Caller;
 use crate::events::{self, News};
 use crate::message_box::{self, questions};
@@ -128,16 +128,12 @@ async fn wait_assistant(call: Call, params: Wait) -> Result<Output, ToolError> {
         let message = format!("{} processes are named, the most is {NAMED_MAX}", params.process_ids.len());
         return Err(ToolError::bad_argument(message, "Name fewer, or none: that is all of yours."));
     }
-    let after = match &params.cursor {
-        None => None,
-        Some(text) => Some(text.parse::<i64>().map_err(|_| {
-            let shown: String = text.chars().take(40).collect();
-            let hint = "Give the next_cursor of an answer, or leave it out.";
-            ToolError::bad_argument(format!("`{shown}` is no cursor of wait_assistant"), hint)
-        })?),
-    };
+    let after = params.cursor.as_deref().map(|text| cursor::read(text, "wait_assistant")).transpose()?;
     let (caller, named) = (call.caller, params.process_ids.clone());
     let named = call.host.store().read(move |db| {
+        if after.is_some() {
+            cursor::within(after, events::newest(db)?, "wait_assistant")?;
+        }
         for process in &named {
             mine(db, caller, *process)?;
         }

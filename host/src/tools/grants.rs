@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use self::denied::Known;
 use super::Tool;
-use crate::registry::{Definition, is_spawner, nearest_name, several};
+use crate::registry::{Definition, bare, is_spawner, nearest_name, several};
 
 /// Without a `tools` key an assistant has these.
 const DEFAULT_GRANTS: &[&str] =
@@ -133,7 +133,7 @@ pub(crate) fn misspelt(
     let names: Vec<&str> = own.filter(|name| name.len() >= CHARS_MIN).collect();
     let known: Vec<Known> = table.iter().map(|tool| Known::new(&tool.name, aliases, table)).collect();
     denied.iter().flat_map(|name| several(name)).find_map(|name| {
-        let bare = name.split('(').next().unwrap_or(name);
+        let bare = bare(name);
         if bare.len() < CHARS_MIN || known.iter().any(|tool| tool.is_denied(bare)) {
             return None;
         }
@@ -151,7 +151,7 @@ fn is_restricted(name: &str) -> bool {
 
 fn names_of(name: &str, aliases: &BTreeMap<String, String>, table: &[Tool]) -> Vec<String> {
     // What stands in parentheses is whom it may spawn, as in `Agent(reviewer)`; the name stands before it.
-    let bare = name.split('(').next().unwrap_or(name).trim();
+    let bare = bare(name);
     let wanted = aliases.get(bare).map_or(bare, String::as_str);
     if let Some(prefix) = wanted.strip_suffix('*').filter(|prefix| prefix.ends_with("__")) {
         let of_prefix = table.iter().filter(|tool| tool.name.starts_with(prefix));

@@ -8,7 +8,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::processes::mine;
-use super::{Audience, Call, Hints, Output, Tool, ToolError, row, wait};
+use super::{Audience, Call, Hints, Output, Tool, ToolError, cursor, row, wait};
 use crate::conversation;
 use crate::events::{self, Kind};
 use crate::text::cut;
@@ -75,13 +75,8 @@ struct Log {
 }
 
 async fn read_log(call: Call, params: ReadLog) -> Result<Output, ToolError> {
-    let after = match &params.cursor {
-        None => -1,
-        Some(text) => text.parse().map_err(|_| {
-            let shown: String = text.chars().take(40).collect();
-            ToolError::bad_argument(format!("`{shown}` is no cursor of read_log"), "Give the next_cursor of an answer.")
-        })?,
-    };
+    let cursor = params.cursor.as_deref().map(|text| cursor::read(text, "read_log")).transpose()?;
+    let after = cursor.unwrap_or(-1);
     let bound = wait::bound(&call, params.wait_ms);
     let chars = call.host.limits().answer_chars as usize;
     let (caller, on) = (call.caller, [Uuid::from(params.process_id)]);
@@ -90,6 +85,9 @@ async fn read_log(call: Call, params: ReadLog) -> Result<Output, ToolError> {
         call.host.store().read(move |db| {
             let row = mine(db, caller, params.process_id)?;
             let done = row.status.is_end();
+            if cursor.is_some() && !params.transcript {
+                cursor::within(cursor, events::newest(db)?, "read_log")?;
+            }
             if params.transcript {
                 transcript(db, &params, after, chars, done)
             } else {
@@ -140,6 +138,9 @@ fn log(db: &Connection, params: &ReadLog, after: i64, chars: usize, done: bool) 
 
 fn transcript(db: &Connection, params: &ReadLog, after: i64, chars: usize, done: bool) -> Result<Log, ToolError> {
     let all = conversation::read(db, params.process_id)?;
+    if params.cursor.is_some() {
+        cursor::within(Some(after), i64::try_from(all.len()).unwrap_or(i64::MAX) - 1, "read_log with a transcript")?;
+    }
     let limit = limit(params) as usize;
     let from = usize::try_from(after + 1).unwrap_or(0);
     let from = if params.tail && params.cursor.is_none() { all.len().saturating_sub(limit) } else { from };

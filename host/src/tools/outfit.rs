@@ -8,7 +8,7 @@ use super::Tool;
 use super::grants::{self, Grants, Unavailable};
 use crate::host::Host;
 use crate::model::{Choice, Models, NoModel};
-use crate::registry::{Code, Definition, Diagnostic};
+use crate::registry::{Code, Definition, Diagnostic, bare};
 use crate::text::cut;
 use crate::trust::{self, Ruled};
 
@@ -47,6 +47,15 @@ impl<'a> Stock<'a> {
     }
 }
 
+/// What of a definition a finding is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct About {
+    /// The keys under which it stands, one of these; without case and signs.
+    pub(crate) keys: &'static [&'static str],
+    /// What stands there; none is all of it.
+    pub(crate) value: Option<String>,
+}
+
 /// What an assistant would have.
 pub(crate) struct Outfit {
     pub(crate) grants: Grants,
@@ -57,34 +66,49 @@ pub(crate) struct Outfit {
 
 impl Outfit {
     /// What the definition asks for in vain; `ruled` is what it would run. No finding has a line.
+    pub(crate) fn findings(&self, definition: &Definition, table: &[Tool], ruled: &[Ruled]) -> Vec<Diagnostic> {
+        self.findings_about(definition, table, ruled).into_iter().map(|(found, _)| found).collect()
+    }
+
+    /// The same, each with what of the definition it is about.
     ///
     /// That no model can be used at all is not told: it is no fault of the definition.
-    pub(crate) fn findings(&self, definition: &Definition, table: &[Tool], ruled: &[Ruled]) -> Vec<Diagnostic> {
-        let file = definition.path.as_ref().map(|path| path.display().to_string());
-        let file = file.unwrap_or_else(|| format!("the {}", definition.source.label()));
+    pub(crate) fn findings_about(
+        &self,
+        definition: &Definition,
+        table: &[Tool],
+        ruled: &[Ruled],
+    ) -> Vec<(Diagnostic, About)> {
+        let file = definition.place();
         let mut found = Vec::new();
         if let [first, ..] = self.grants.unavailable.as_slice() {
             let message = format!("not available here: {}", names(&self.grants.unavailable));
-            found.push(Diagnostic::new(Code::ToolUnavailable, &file, message).hint(tool_hint(&first.tool, table)));
+            let diagnostic = Diagnostic::new(Code::ToolUnavailable, &file, message);
+            let about = About { keys: &["tools", "allowedtools"], value: Some(bare(&first.tool).to_owned()) };
+            found.push((diagnostic.hint(tool_hint(&first.tool, table)), about));
         }
         if let Some((denied, near)) = &self.misspelt {
             let message = format!("it must not have what is no tool here: {}", cut(denied, 60));
             let hint = format!("`{near}` is the nearest name");
-            found.push(Diagnostic::new(Code::ToolMisspelt, &file, message).hint(hint));
+            let about = About { keys: &["disallowedtools"], value: Some(denied.clone()) };
+            found.push((Diagnostic::new(Code::ToolMisspelt, &file, message).hint(hint), about));
         }
+        let wished = || About { keys: &["model", "models"], value: definition.model.first().cloned() };
         match &self.model {
             Ok(Choice { name, why: Some(why) }) => {
                 let wish = definition.model.first().map_or("NAME", String::as_str);
                 let message = format!("{why}; it runs on `{name}`");
-                found.push(Diagnostic::new(Code::ModelReplaced, &file, message).hint(model_hint(wish, name)));
+                let diagnostic = Diagnostic::new(Code::ModelReplaced, &file, message);
+                found.push((diagnostic.hint(model_hint(wish, name)), wished()));
             }
             Err(refused @ NoModel::Refused { .. }) => {
                 let message = refused.to_string().trim_end_matches('.').to_owned();
-                found.push(Diagnostic::new(Code::ModelRefused, &file, message));
+                found.push((Diagnostic::new(Code::ModelRefused, &file, message), wished()));
             }
             Ok(_) | Err(NoModel::NoneConfigured { .. } | NoModel::Unusable { .. }) => {}
         }
-        found.extend(trust::told(definition, ruled));
+        let runs = About { keys: &["mcpservers", "mcp", "hooks", "extensions", "retry"], value: None };
+        found.extend(trust::told(definition, ruled).map(|told| (told, runs)));
         found
     }
 }
@@ -96,7 +120,7 @@ fn names(unavailable: &[Unavailable]) -> String {
 
 /// What brings a tool that is not here.
 fn tool_hint(tool: &str, table: &[Tool]) -> String {
-    let bare = cut(tool.split('(').next().unwrap_or(tool), 60);
+    let bare = cut(bare(tool), 60);
     if bare.starts_with("mcp_") || bare.contains('*') {
         return format!("`{bare}` belongs to a tool server, and this host has none of that name");
     }

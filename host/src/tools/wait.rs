@@ -148,13 +148,13 @@ impl Waiting {
             host.store().write_later(move |tx| process_table::wait_begins(tx, process)).await?;
             Ok::<_, StoreError>(Self(Some(Begun { host, process, at_work })))
         });
-        begun.await.map_err(|error| StoreError::Damaged(format!("a wait panicked: {error}")))?
+        begun.await.map_err(StoreError::panicked("a wait"))?
     }
 
     async fn end(mut self) -> Result<(), StoreError> {
         let Some(begun) = self.0.take() else { return Ok(()) };
         let ended = tokio::spawn(begun.end());
-        ended.await.map_err(|error| StoreError::Damaged(format!("a wait panicked: {error}")))?
+        ended.await.map_err(StoreError::panicked("a wait"))?
     }
 }
 

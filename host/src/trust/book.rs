@@ -4,10 +4,12 @@
 //! place by a rename, and one that is damaged costs the trust in that one thing only, which is told.
 
 use std::fs::File;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+
+use crate::whole::{self, Mode};
 
 /// Things that are trusted, at most.
 pub const TRUSTED_MAX: usize = 10_000;
@@ -127,37 +129,28 @@ impl Book {
         Ok((found, bad))
     }
 
-    /// Remembers trust. Once this returns it stays, whatever others do at the same time.
+    /// Remembers trust in each of these. Once this returns it stays, whatever others do at the same time.
     ///
     /// # Errors
-    /// [`Unusable`]: nothing is remembered then.
-    pub fn add(&self, trust: &Trust) -> Result<(), Unusable> {
+    /// [`Unusable`]: the first ones may be remembered then, each as a whole.
+    pub fn add(&self, trusts: &[Trust]) -> Result<(), Unusable> {
+        if trusts.is_empty() {
+            return Ok(());
+        }
         let folder = self.folder()?;
         let failed = |error| Unusable::System { path: folder.to_owned(), error };
         crate::host::make_private(folder).map_err(failed)?;
         closed_to_others(folder)?;
-        if keys(folder)?.len() >= TRUSTED_MAX {
+        if keys(folder)?.len().saturating_add(trusts.len()) > TRUSTED_MAX {
             return Err(Unusable::Full);
         }
-        let text = serde_json::to_string_pretty(trust).map_err(|error| failed(error.into()))?;
-        let whole = folder.join(format!("new-{}-{}", std::process::id(), uuid::Uuid::now_v7()));
-        let put = || {
-            let mut options = File::options();
-            options.write(true).create_new(true);
-            #[cfg(unix)]
-            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-            let mut file = options.open(&whole)?;
-            file.write_all(text.as_bytes())?;
-            file.sync_all()?;
-            drop(file);
-            std::fs::rename(&whole, folder.join(file_name(&trust.key)))?;
-            keep(folder)
+        let put = |trust: &Trust| {
+            let text = serde_json::to_string_pretty(trust)?;
+            whole::put(&folder.join(file_name(&trust.key)), &text, Mode::Private, || Ok(()))
         };
-        put().map_err(|error| {
-            // Half of a file is in nobody's way, and its own error is the one to tell.
-            drop(std::fs::remove_file(&whole));
-            failed(error)
-        })
+        whole::tidy(folder).map_err(failed)?;
+        trusts.iter().try_for_each(put).map_err(failed)?;
+        whole::keep(folder).map_err(failed)
     }
 
     /// Forgets the trust of this key. Returns whether there was any.
@@ -168,7 +161,7 @@ impl Book {
         let Some(folder) = &self.folder else { return Ok(false) };
         let path = folder.join(file_name(key));
         let removed = match std::fs::remove_file(&path) {
-            Ok(()) => keep(folder).map(|()| true),
+            Ok(()) => whole::keep(folder).map(|()| true),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error),
         };
@@ -235,17 +228,5 @@ fn closed_to_others(path: &Path) -> Result<(), Unusable> {
 /// A folder of the user's is the user's there.
 #[cfg(not(unix))]
 fn closed_to_others(_: &Path) -> Result<(), Unusable> {
-    Ok(())
-}
-
-/// Makes a change of a folder last.
-#[cfg(unix)]
-fn keep(folder: &Path) -> std::io::Result<()> {
-    File::open(folder)?.sync_all()
-}
-
-/// The system keeps it itself there.
-#[cfg(not(unix))]
-fn keep(_: &Path) -> std::io::Result<()> {
     Ok(())
 }

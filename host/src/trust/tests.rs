@@ -113,7 +113,7 @@ fn trust_is_in_what_runs_and_where_it_stands() {
     let asked = rule(&first, &book).remove(0);
     assert_eq!(asked.answer, Answer::Untrusted);
     let trust = Trust::new(&first, &asked, "me", 7).expect("it needs trust");
-    book.add(&trust).expect("remembered");
+    book.add(std::slice::from_ref(&trust)).expect("remembered");
     let check = |definition: &Definition, expected: &[bool]| {
         let got: Vec<bool> = rule(definition, &book).iter().map(|one| one.answer.allows()).collect();
         assert_eq!(got, expected, "{definition:?}");
@@ -159,7 +159,7 @@ fn what_cannot_be_read_is_not_trusted() {
     let asked = rule(&definition, &book).remove(0);
     let trust = Trust::new(&definition, &asked, "me", 7).expect("it needs trust");
     let file = folder.path().join("trust").join(format!("{}.json", trust.key));
-    let put = || book.add(&trust).expect("remembered");
+    let put = || book.add(std::slice::from_ref(&trust)).expect("remembered");
     put();
     let whole = std::fs::read_to_string(&file).expect("a file");
     let check = |text: &str| {
@@ -190,7 +190,7 @@ fn what_cannot_be_read_is_not_trusted() {
         }
     }
     assert_eq!(Book::default().find(&trust.key).expect("nothing"), None);
-    assert!(matches!(Book::default().add(&trust), Err(Unusable::NoPlace)));
+    assert!(matches!(Book::default().add(std::slice::from_ref(&trust)), Err(Unusable::NoPlace)));
 }
 
 /// Values as a file may have them below the keys that are looked at.

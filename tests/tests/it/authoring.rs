@@ -113,7 +113,7 @@ model           sonnet
 tags            money
 callers         main
 turns           7
-unknown key     color: \"red\"
+kept            color: \"red\"
 prompt          11 characters
   Check them.
 ",

@@ -60,6 +60,16 @@ async fn each_wrong_call_is_told() {
         ("send_message", json!({ "thread_id": thread, "message": "x".repeat(1024 * 1024 + 1) }), "limit_message_bytes"),
         ("send_message", json!({ "thread_id": thread, "message": "x", "to_assistant_id": "stranger" }), "bad_argument"),
         ("recv_message", json!({ "thread_id": thread, "cursor": "abc" }), "bad_argument"),
+        ("recv_message", json!({ "thread_id": thread, "cursor": "999999999.0" }), "bad_argument"),
+        ("wait_assistant", json!({ "cursor": "999999999" }), "bad_argument"),
+        ("wait_assistant", json!({ "cursor": "-7" }), "bad_argument"),
+        ("read_log", json!({ "process_id": spawned["process_id"], "cursor": "999999999" }), "bad_argument"),
+        (
+            "read_log",
+            json!({ "process_id": spawned["process_id"], "cursor": i64::MAX.to_string(), "transcript": true }),
+            "bad_argument",
+        ),
+        ("list_process", json!({ "page": 99_999_999_999_u64 }), "bad_argument"),
         ("recv_message", json!({ "thread_id": thread, "last_n": 1.5 }), "bad_argument"),
         ("recv_message", json!({ "thread_id": thread, "colour": "red" }), "bad_argument"),
     ];

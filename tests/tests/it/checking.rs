@@ -91,7 +91,15 @@ agents/z/bucket.md:1: error[frontmatter_not_closed]: the frontmatter never ends
     let (code, out, err) = said(&run(dir.path(), &["check", "agents", "--short", "--only", "model_replaced"]));
     let want = "agents/mopper.md:5:8: warning[model_replaced]: `soap-9` is not configured; it runs on `s`\n";
     assert_eq!((code, out.as_str()), (2, want), "{err}");
-    assert!(err.contains("3 findings not shown"), "{err}");
+    assert!(err.contains("3 findings not shown: without --only"), "{err}");
+    let (_, out, _) = said(&run(dir.path(), &["check", "agents", "--json", "--only", "model_replaced"]));
+    let told: Value = serde_json::from_str(&out).expect("JSON");
+    let codes: Vec<_> = told["diagnostics"].as_array().expect("a list").iter().map(|one| &one["code"]).collect();
+    assert_eq!((codes, &told["totals"]["warnings"]), (vec![&json!("model_replaced")], &json!(3)));
+    for both in [["--only", "model_replaced", "--all"], ["--short", "--json", "--strict"]] {
+        let (code, _, err) = said(&run(dir.path(), &[&["check", "agents"][..], &both].concat()));
+        assert!(code == 2 && err.contains("cannot be used with"), "{err}");
+    }
 }
 
 #[test]
@@ -232,15 +240,50 @@ fn a_list_counts_and_a_check_tells() {
     check(
         &["list", "--tag", "floor", "--tag", "DRY", "--source", "dir"],
         &sweeper,
-        &format!("{skipped}1 assistant, 0 of them repaired; 0 shadowed, 2 files skipped\n{hint}"),
+        &format!("{skipped}1 assistant, 0 of them repaired; 0 shadowed, 1 file skipped\n{hint}"),
     );
     let none = "none of 2 has that source and these tags; sources: dir; tags: Floor, dry\n";
     check(
         &["list", "--tag", "wet"],
         "",
-        &format!("{skipped}0 assistants, 0 of them repaired; 0 shadowed, 2 files skipped\n{hint}{none}"),
+        &format!("{skipped}0 assistants, 0 of them repaired; 0 shadowed, 1 file skipped\n{hint}{none}"),
     );
+    let of_user = format!("0 assistants, 0 of them repaired; 0 shadowed, 0 files skipped\n{none}");
+    check(&["list", "--source", "user"], "", &of_user);
     check(&["search", "sweeps", "--tag", "floor"], &format!("1.00  {sweeper}"), "");
     check(&["search", "sweeps", "--source", "user"], "", none);
     check(&["search", "mops", "--tag", "dry"], "", "none of 1 assistants fits; describe the task in other words\n");
+}
+
+/// What is named alone is told the same as where its folder is read.
+#[test]
+#[cfg(unix)]
+fn a_link_a_pipe_and_nothing_are_what_they_are_in_their_folder() {
+    use std::os::unix::fs::symlink;
+    let dir = folder(&[("agents/sweeper.md", CLEAN), ("far/mopper.md", WARNED)]);
+    let agents = dir.path().join("agents");
+    for (to, name) in [("sweeper.md", "near.md"), ("../far/mopper.md", "out.md"), ("nowhere.md", "lost.md")] {
+        symlink(to, agents.join(name)).expect("a link");
+    }
+    let made = Command::new("mkfifo").arg(agents.join("pipe.md")).status().expect("mkfifo runs");
+    assert!(made.success());
+    let codes_of = |args: &[&str], file: &str| {
+        let (_, out, _) = said(&run(dir.path(), &[args, &["--json"]].concat()));
+        let told: Value = serde_json::from_str(&out).expect("JSON");
+        let all = told["diagnostics"].as_array().expect("a list").clone();
+        let mut codes: Vec<Value> =
+            all.into_iter().filter(|one| one["file"] == file).map(|mut one| one["code"].take()).collect();
+        codes.sort_by_key(Value::to_string);
+        codes
+    };
+    for (name, code) in [
+        ("near.md", "link_inside"),
+        ("out.md", "link_outside"),
+        ("lost.md", "dangling_link"),
+        ("pipe.md", "special_file"),
+    ] {
+        let file = format!("agents/{name}");
+        let (alone, within) = (codes_of(&["check", &file], &file), codes_of(&["check", "agents"], &file));
+        assert_eq!((alone, within), (vec![json!(code)], vec![json!(code)]), "{name}");
+    }
 }

@@ -145,6 +145,10 @@ fn all_state_directories_are_seen_and_no_host_is_started() {
     let left: Vec<_> =
         std::fs::read_dir(states.join("idle")).expect("a folder").flatten().map(|entry| entry.file_name()).collect();
     assert_eq!(left, ["lock"], "nothing is begun there");
+    // The one that was named is among them, wherever it lies.
+    std::fs::remove_file(states.join("busy")).expect("removed");
+    let at_work = format!("{}: at work\nID ", doors.state().display());
+    check(&doors, &["ps", "--all"], 0, &["idle: no host runs", &at_work], "");
 }
 
 #[test]

@@ -89,9 +89,11 @@ fn what_is_lost_is_resumed_and_what_is_said_arrives() {
     let host = doors.host_pid().expect("a host");
     conformance::doors::signal("9", host.into());
     let resumed = json_of(&doors, &["resume", "--failed", "--since", "1h", "--json"]);
-    assert_eq!(resumed.len(), 1, "{resumed:?}");
+    let totals = |resumed: u32| json!({ "totals": { "failed": 1, "resumed": resumed, "refused": 0 } });
+    assert_eq!(resumed[1..], [totals(1)], "{resumed:?}");
     assert_eq!(doors.run(&["wait", &id(&resumed[0])]).0, Some(0));
-    assert!(json_of(&doors, &["resume", "--failed", "--json"]).is_empty(), "it goes on already");
+    assert_eq!(json_of(&doors, &["resume", "--failed", "--json"]), [totals(0)], "it goes on already");
+    assert_eq!(json_of(&doors, &["wait", "--any", "--json"]), [json!({ "kind": "nothing_at_work" })]);
     let waits = id(&json_of(&doors, &["spawn", "--json", "--assistant", "waits", "go"])[0]);
     until("it waits", || waiting(&waits));
     let short = &waits[waits.len() - 8..];

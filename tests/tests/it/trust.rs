@@ -249,8 +249,8 @@ fn names_are_checked_and_nothing_is_hidden() {
         assert_eq!(got, Some(code), "{args:?}: {out}{talk}");
         assert!((out + &talk).contains(told), "{args:?}: {told}");
     };
-    check(&["trust", "plai"], 3, "near to it: `plain`");
-    check(&["trust", "x", "nobody-at-all"], 3, "no assistant has the name `nobody-at-all`");
+    check(&["trust", "plai"], 3, "near it are `plain`");
+    check(&["trust", "x", "nobody-at-all"], 3, "no assistant has the id or name `nobody-at-all`");
     assert!(home.records().is_empty(), "all names are known, or nothing is done");
     check(&["trust", "x/other"], 3, "asks for nothing called `other`, but for");
     check(&["trust", "plain"], 0, "names no command and no server");
@@ -280,7 +280,10 @@ fn what_is_brought_in_needs_trust_too() {
     let from = home.path("clone/x.md");
     std::fs::rename(home.path("one/.claude/agents/x.md"), &from).expect("moved");
     let told = home.must("one", &["import", from.to_str().expect("text"), "--to", "database"]);
-    assert!(told.contains("1 name servers or commands, which `assistant-host trust` shows: x"), "{told}");
+    assert!(
+        told.contains("1 name servers or commands, which run when `assistant-host trust` has allowed them: x"),
+        "{told}"
+    );
     let asked = home.must("one", &["trust"]);
     assert!(asked.contains("npx -y orders"), "{asked}");
     assert_eq!(home.untrusted("one"), TITLES);

@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use super::excerpt::word;
 use crate::cli::say;
 use crate::registry::{Code, nearest_name};
 
@@ -35,7 +34,7 @@ pub(super) fn explain(wanted: Option<Code>, as_json: bool) -> u8 {
         return 0;
     }
     for code in codes {
-        say(&format!("{} ({})\n    {}", code.as_str(), word(code.severity()), code.meaning()));
+        say(&format!("{} ({})\n    {}", code.as_str(), code.severity().label(), code.meaning()));
         if let Some(advice) = code.advice() {
             say(&format!("    {advice}"));
         }

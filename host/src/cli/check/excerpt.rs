@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::Finding;
 use crate::cli::colour::Colour;
-use crate::registry::{Diagnostic, Severity, read_bytes};
+use crate::registry::{Diagnostic, read_bytes};
 use crate::text::{cut, one_line};
 
 /// Characters of a line of a file that are shown.
@@ -25,15 +25,6 @@ pub(super) fn of_file(findings: &[&Finding], cwd: Option<&Path>, short: bool, co
     told.join("\n")
 }
 
-/// The name of a severity.
-pub(super) fn word(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-        Severity::Info => "info",
-    }
-}
-
 fn tell(finding: &Finding, lines: &[&str], cwd: Option<&Path>, short: bool, colour: Colour) -> String {
     let one = &finding.diagnostic;
     let near = cwd.and_then(|cwd| finding.path.strip_prefix(cwd).ok());
@@ -42,7 +33,7 @@ fn tell(finding: &Finding, lines: &[&str], cwd: Option<&Path>, short: bool, colo
     for number in [one.line, one.column].into_iter().flatten() {
         place.push_str(&format!(":{number}"));
     }
-    let kind = colour.severity(one.severity, &format!("{}[{}]", word(one.severity), one.code));
+    let kind = colour.severity(one.severity, &format!("{}[{}]", one.severity.label(), one.code));
     let message = cut(&one_line(&one.message), WORDS_CHARS);
     let mut told = format!("{place}: {kind}: {message}");
     if short {

@@ -1,38 +1,22 @@
 //! Where in its file a finding is that was made without looking at the file.
 
-use crate::registry::{Code, Definition, Diagnostic, read_bytes};
+use crate::registry::{Definition, Diagnostic, read_bytes};
+use crate::tools::outfit::About;
 
 /// Lines of a file that are looked at.
 const LINES_MAX: usize = 1_000;
 
 /// Gives each finding about a definition the line and column of what it is about, where that is found.
-pub(super) fn put(findings: &mut [Diagnostic], definition: &Definition) {
-    let Some(path) = definition.file() else { return };
-    if findings.is_empty() {
-        return;
-    }
-    let Ok(bytes) = read_bytes(path) else { return };
+pub(super) fn put(findings: Vec<(Diagnostic, About)>, definition: &Definition) -> Vec<Diagnostic> {
+    let path = definition.file().filter(|_| !findings.is_empty());
+    // A file that went meanwhile has no lines to show.
+    let bytes = path.and_then(|path| read_bytes(path).ok()).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
-    for finding in findings {
-        let (keys, value): (&[&str], Option<&str>) = match finding.code {
-            Code::ToolUnavailable => (&["tools", "allowedtools"], named(&finding.message)),
-            Code::ToolMisspelt => (&["disallowedtools"], named(&finding.message)),
-            Code::ModelReplaced | Code::ModelRefused => {
-                (&["model", "models"], definition.model.first().map(|one| &**one))
-            }
-            Code::UntrustedCommand => (&["mcpservers", "mcp", "hooks", "extensions", "retry"], None),
-            _ => continue,
-        };
-        if let Some((line, column)) = find(&text, keys, value) {
-            (finding.line, finding.column) = (Some(line), Some(column));
-        }
-    }
-}
-
-/// The first tool of a list of names.
-fn named(message: &str) -> Option<&str> {
-    let names = message.split_once(": ")?.1;
-    names.split([',', '(']).next()
+    let one = |(finding, about): (Diagnostic, About)| match find(&text, about.keys, about.value.as_deref()) {
+        Some((line, column)) => finding.at(line, Some(column)),
+        None => finding,
+    };
+    findings.into_iter().map(one).collect()
 }
 
 /// Line and column, from 1, of `value` below the first of `keys` that there is; of the key where the value is not found.

@@ -1,8 +1,10 @@
 //! Reading and writing a client's file: whole or not at all.
 
 use std::fs::{self, File};
-use std::io::{Error, ErrorKind, Read, Result, Write};
+use std::io::{Error, ErrorKind, Read, Result};
 use std::path::{Path, PathBuf};
+
+use crate::whole::{self, Mode};
 
 /// The largest file that is read, bytes.
 const FILE_BYTES_MAX: u64 = 32 * 1024 * 1024;
@@ -34,7 +36,7 @@ pub(super) fn write(path: &Path, old: Option<&str>, text: &str) -> Result<Option
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
-        replace(path, None, text, || match fs::symlink_metadata(path) {
+        replace(path, Mode::Usual, text, || match fs::symlink_metadata(path) {
             Ok(_) => Err(changed()),
             Err(_) => Ok(()),
         })?;
@@ -47,44 +49,19 @@ pub(super) fn write(path: &Path, old: Option<&str>, text: &str) -> Result<Option
     let made = match fs::symlink_metadata(&backup) {
         Ok(_) => None,
         Err(_) => {
-            replace(&backup, Some(mode.clone()), old, || Ok(()))?;
+            replace(&backup, Mode::Like(mode.clone()), old, || Ok(()))?;
             Some(backup)
         }
     };
-    replace(&path, Some(mode), text, same)?;
+    replace(&path, Mode::Like(mode), text, same)?;
     Ok(made)
 }
 
-/// Writes a file beside `path` and gives it that name if `still` says so.
-fn replace(path: &Path, mode: Option<fs::Permissions>, text: &str, still: impl FnOnce() -> Result<()>) -> Result<()> {
-    let beside = with_suffix(path, &format!(".{}.new", std::process::id()));
-    let written = (|| {
-        let mut file = File::options().write(true).create_new(true).open(&beside)?;
-        if let Some(mode) = mode {
-            file.set_permissions(mode)?;
-        }
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        still()?;
-        fs::rename(&beside, path)
-    })();
-    if written.is_err() {
-        // What failed is told; a rest of it may be there or not.
-        drop(fs::remove_file(&beside));
-        return written;
-    }
-    sync_folder(path)
-}
-
-/// Makes the new name durable, where folders can be synced.
-fn sync_folder(path: &Path) -> Result<()> {
-    if cfg!(unix)
-        && let Some(folder) = path.parent()
-    {
-        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        File::open(folder)?.sync_all()?;
-    }
-    Ok(())
+/// Writes a file and gives it the name `path` if `still` says so.
+fn replace(path: &Path, mode: Mode, text: &str, still: impl FnOnce() -> Result<()>) -> Result<()> {
+    let folder = path.parent().unwrap_or(path);
+    whole::put(path, text, mode, still)?;
+    whole::keep(folder)
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {

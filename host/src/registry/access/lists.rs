@@ -85,6 +85,6 @@ pub(super) fn says_yes(entry: &Entry) -> bool {
 }
 
 /// A tool's name without what restricts it.
-pub(super) fn bare(name: &str) -> &str {
+pub(crate) fn bare(name: &str) -> &str {
     name.split('(').next().unwrap_or(name).trim()
 }
