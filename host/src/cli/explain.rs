@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::open::Setting;
 use super::show::find;
-use super::{FAILED, Failure, Places, say};
+use super::{FAILED, Failure, Places, USAGE, say};
 use crate::search::{Explanation, Filter, SearchIndex, Verdict};
 use crate::text::one_line;
 
@@ -25,6 +25,9 @@ pub(super) struct ExplainArgs {
 }
 
 pub(super) fn explain(places: &Places, args: &ExplainArgs) -> Result<u8, Failure> {
+    if args.query.trim().is_empty() {
+        return Err(Failure::new(USAGE, "the query is empty; give the one whose hits you wonder about"));
+    }
     let setting = Setting::read(places)?;
     let registry = setting.registry();
     let failed = |error| Failure::new(FAILED, error);

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::open::Setting;
 use super::show::find;
-use super::{FAILED, Failure, Places, USAGE, say, talk};
+use super::{FAILED, Failure, Places, USAGE, counted, say, talk};
 use crate::registry::write::{Written, write};
 use crate::registry::{Definition, Source};
 use crate::text::one_line;
@@ -105,12 +105,15 @@ pub(super) fn put_file(path: &Path, text: &str, force: bool) -> Result<(), Strin
 /// The folder for files that [`put_file`] writes: made where there is none, and without what killed commands left.
 pub(super) fn folder_for_files(folder: &Path) -> Result<(), Failure> {
     let made = fs::create_dir_all(folder).and_then(|()| whole::tidy(folder));
-    made.map(drop).map_err(|error| Failure::new(FAILED, format!("{}: {error}", folder.display())))
+    let words = |error| format!("the folder {} can be neither made nor used: {error}", folder.display());
+    made.map(drop).map_err(|error| Failure::new(FAILED, words(error)))
 }
 
 /// Makes the files last that were written.
 pub(super) fn keep_files(folder: &Path) -> Result<(), Failure> {
-    whole::keep(folder).map_err(|error| Failure::new(FAILED, format!("{}: {error}", folder.display())))
+    let words =
+        |error| format!("the files in {} are written, but may not outlive a power loss: {error}", folder.display());
+    whole::keep(folder).map_err(|error| Failure::new(FAILED, words(error)))
 }
 
 /// What a file does not keep.
@@ -141,6 +144,6 @@ fn tell(exported: &[Exported], folder: &Path, as_json: bool) {
             Err(error) => talk(&format!("not exported: {}", one_line(error))),
         }
     }
-    let words = format!("{} files written to {}, {failed} not", exported.len() - failed, folder.display());
-    talk(&words);
+    let written = counted(exported.len() - failed, "file");
+    talk(&format!("{written} written to {}, {failed} not", folder.display()));
 }

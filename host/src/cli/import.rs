@@ -1,6 +1,6 @@
 //! `import`: assistants of other systems, from files or whole folders, into the database or the folders of this host.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::export::{folder_for_files, keep_files, put_file};
 use super::new::{To, folder, tag};
 use super::open::Setting;
-use super::{FAILED, Failure, Places, USAGE, change, say, talk};
+use super::{FAILED, Failure, Places, USAGE, change, counted, say, talk};
 use crate::host::stored::{How, Stored};
 use crate::registry::write::{content, file_name, write};
 use crate::registry::{AssistantId, Definition, Diagnostic, Layout, Registry, Source, SourceDir};
@@ -85,11 +85,14 @@ pub(super) async fn import(places: &Places, args: &ImportArgs) -> Result<u8, Fai
 
 /// All assistants below the paths, the first of each id, as they are to be kept.
 fn read(args: &ImportArgs, imported: &mut Imported) -> Result<Vec<Definition>, Failure> {
-    let (mut folders, mut files) = (Vec::new(), Vec::new());
+    let (mut folders, mut files, mut named) = (Vec::new(), Vec::new(), HashSet::new());
     for path in &args.paths {
         // What is named is read, also where it is a link.
         let real =
             fs::canonicalize(path).map_err(|error| Failure::new(USAGE, format!("{}: {error}", path.display())))?;
+        if !named.insert(real.clone()) {
+            continue;
+        }
         match real.is_dir() {
             true => folders.push(SourceDir { source: Source::Dir, path: real, layout: Layout::Files, required: true }),
             false => match Registry::read_file(&real, Source::Dir) {
@@ -98,7 +101,14 @@ fn read(args: &ImportArgs, imported: &mut Imported) -> Result<Vec<Definition>, F
             },
         }
     }
-    let registry = Registry::read(&folders).join(files.into_iter().map(Arc::new));
+    let registry = Registry::read(&folders);
+    // A file that was named beside its folder is read with that.
+    let read: HashSet<PathBuf> = registry.assistants().iter().filter_map(|one| one.path.clone()).collect();
+    let hidden: HashSet<PathBuf> = registry.shadowed().iter().filter_map(|one| one.path.clone()).collect();
+    files
+        .retain(|one: &Definition| one.path.as_ref().is_none_or(|path| !read.contains(path) && !hidden.contains(path)));
+    let registry = registry.join(files.into_iter().map(Arc::new));
+    imported.skipped.retain(|one| registry.skipped().iter().all(|other| other.file != one.file));
     imported.skipped.extend(registry.skipped().iter().cloned());
     imported.double.extend(registry.shadowed().iter().map(|one| one.reason.clone()));
     let mut definitions = Vec::new();
@@ -221,7 +231,8 @@ fn tell(args: &ImportArgs, imported: &Imported, place: &str) {
             To::Database | To::Project => "which run when `assistant-host trust` has allowed them",
             To::User => "which need no trust there; `assistant-host show` tells what they are",
         };
-        talk(&format!("{count} name servers or commands, {how}: {ids}"));
+        let who = counted(count, "assistant");
+        talk(&format!("{who} with servers or commands, {how}: {ids}"));
     }
     let would = if args.dry_run { "nothing was done; it would be: " } else { "" };
     talk(&format!(

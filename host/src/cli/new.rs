@@ -13,7 +13,7 @@ use crate::caller::MAIN;
 use crate::config::paths;
 use crate::host::stored::How;
 use crate::registry::write::write;
-use crate::registry::{AssistantId, Definition, NAME_CHARS_MAX, Source, read_markdown};
+use crate::registry::{AssistantId, Definition, NAME_CHARS_MAX, Severity, Source, read_markdown};
 use crate::text::{cut, one_line};
 
 /// The name of each template, and its file.
@@ -121,6 +121,7 @@ pub(super) async fn new(places: &Places, args: &NewArgs) -> Result<u8, Failure> 
             let path = folder.join(&written.file);
             put_file(&path, &written.text, false).map_err(|error| Failure::new(FAILED, error))?;
             keep_files(folder)?;
+            tell_warnings(&written.text, &path);
             Some(path)
         }
         None => {
@@ -135,6 +136,15 @@ pub(super) async fn new(places: &Places, args: &NewArgs) -> Result<u8, Failure> 
     };
     tell(args, &definition, path.as_deref());
     Ok(0)
+}
+
+/// What a reader of the new file warns of, such as signs in the name.
+fn tell_warnings(text: &str, path: &Path) {
+    let read = read_markdown(text.as_bytes(), path, Source::Dir);
+    let warnings = read.map_or_else(|reason| vec![reason], |read| read.warnings);
+    for one in warnings.iter().filter(|one| one.severity != Severity::Info) {
+        talk(&format!("{}: {}", one.severity.label(), one_line(&one.to_string())));
+    }
 }
 
 fn tell(args: &NewArgs, definition: &Definition, path: Option<&Path>) {
@@ -213,7 +223,6 @@ mod tests {
 
     use super::*;
     use crate::limits::Limits;
-    use crate::registry::Severity;
     use crate::tools::{grants, table};
 
     #[test]

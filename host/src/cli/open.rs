@@ -56,7 +56,8 @@ impl Setting {
         let cwd = std::env::current_dir().map_err(|error| usage(&format!("there is no working folder: {error}")))?;
         let project = super::place::project(places, &cwd)?;
         if let Some(missing) = places.assistants.iter().find(|folder| !folder.is_dir()) {
-            return Err(usage(&format!("--assistants {}: there is no such folder", missing.display())));
+            let what = if missing.exists() { "it is no folder" } else { "there is no such folder" };
+            return Err(usage(&format!("--assistants {}: {what}", missing.display())));
         }
         let home = env("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
         let config_dir = config_path.ok().and_then(|path| path.parent().map(Path::to_owned));

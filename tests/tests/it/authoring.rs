@@ -127,6 +127,9 @@ prompt          11 characters
     assert_eq!((&shown["extra"], &shown["system_prompt"]), (&json!({ "color": "red" }), &json!("Check them.")));
     home.fails(&["show", "invoice-cheker"], 3, "near it are `invoice-checker`").await;
     home.fails(&["show", "zzz"], 3, "`assistant-host list` shows them").await;
+    home.fails(&["explain", "invoices", "invoice-cheker"], 3, "near it are `invoice-checker`").await;
+    home.fails(&["explain", " ", "invoice-checker"], 2, "the query is empty").await;
+    assert!(home.out(&["explain", "invoices", "Invoice Checker"]).await.starts_with("invoice-checker is hit 1 of 1"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -220,6 +223,7 @@ async fn any_name_gives_a_safe_file_or_a_reason() {
     ] {
         home.fails(&[&["new"], args].concat(), code, reason).await;
     }
+    assert!(home.run(&["new", "b/c"]).await.2.contains("warning: "), "others refuse such a name");
     home.write("project/.agents/agents/notes.md", "only notes\n");
     home.fails(&["new", "Notes"], 1, "notes.md is there already; nothing was written over it").await;
     assert_eq!(home.read("project/.agents/agents/notes.md"), "only notes\n");

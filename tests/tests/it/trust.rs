@@ -281,7 +281,9 @@ fn what_is_brought_in_needs_trust_too() {
     std::fs::rename(home.path("one/.claude/agents/x.md"), &from).expect("moved");
     let told = home.must("one", &["import", from.to_str().expect("text"), "--to", "database"]);
     assert!(
-        told.contains("1 name servers or commands, which run when `assistant-host trust` has allowed them: x"),
+        told.contains(
+            "1 assistant with servers or commands, which run when `assistant-host trust` has allowed them: x"
+        ),
         "{told}"
     );
     let asked = home.must("one", &["trust"]);

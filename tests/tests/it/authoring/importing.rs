@@ -57,6 +57,36 @@ async fn import_takes_a_collection_in_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_named_twice_is_read_once() {
+    let home = Home::new();
+    collection(&home);
+    let args = ["import", "../lib/a/poet.md", "../lib", "../lib/b/broken.md", "../lib/a/../a/poet.md", "../lib/a"];
+    let totals = home.json(&args).await["totals"].clone();
+    let wanted = ["added", "skipped", "double"].map(|key| totals[key].clone());
+    assert_eq!(wanted, [json!(3), json!(2), json!(1)], "{totals}");
+}
+
+/// The database keeps it: the file that it came from is told as that, and may go.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_brought_in_has_no_file() {
+    let home = Home::new();
+    home.write("lib/poet.md", &assistant("poet", "read_file, Bash"));
+    home.out(&["import", "../lib"]).await;
+    std::fs::remove_file(home.path().join("lib/poet.md")).expect("removed");
+    home.fails(&["new", "Poet"], 1, "there is an assistant `poet` already, in the database").await;
+    let from = home.path().canonicalize().expect("a path").join("lib/poet.md");
+    let shown = home.json(&["show", "poet"]).await;
+    let listed = home.json(&["list"]).await["assistants"][0].clone();
+    for told in [&shown, &listed] {
+        assert_eq!((&told["path"], &told["brought_from"]), (&Value::Null, &json!(from)), "{told}");
+    }
+    let finding = &home.json(&["check"]).await["diagnostics"][0];
+    assert_eq!((&finding["file"], &finding["code"]), (&json!("the database"), &json!("tool_unavailable")));
+    let removed = home.json(&["remove", "poet"]).await;
+    assert_eq!(removed["removed"][0]["path"], Value::Null);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn import_writes_files_too() {
     let home = Home::new();
     collection(&home);
@@ -67,7 +97,11 @@ async fn import_writes_files_too() {
     home.write("project/.agents/agents/poet.md", "mine\n");
     home.fails(&["import", "../lib", "--to", "project"], 1, "another `poet` is in ").await;
     assert_eq!(home.read("project/.agents/agents/poet.md"), "mine\n");
+    // Of a command that was killed.
+    let left = "project/.agents/agents/.poet.md.0190a0a0-0000-7000-8000-000000000000.new";
+    home.write(left, "ha");
     home.out(&["import", "../lib", "--to", "project", "--replace"]).await;
+    assert!(!home.path().join(left).exists());
     assert_ne!(home.read("project/.agents/agents/poet.md"), "mine\n");
     // The project has them, so that the user's would be hidden.
     home.fails(&["import", "../lib", "--to", "user"], 1, "is defined in a file that is read already").await;
