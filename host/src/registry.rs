@@ -25,6 +25,7 @@ mod notes;
 mod places;
 mod reader;
 mod recipe;
+mod services;
 mod walk;
 pub mod write;
 mod yaml;

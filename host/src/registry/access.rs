@@ -34,6 +34,8 @@ pub(super) struct Access {
     allowed: Option<Vec<String>>,
     /// It gets no tool at all.
     closed: bool,
+    /// It gets no tool of a service.
+    no_services: bool,
     readonly: bool,
     callers: Option<Vec<String>>,
     may_spawn: Option<Vec<String>>,
@@ -100,6 +102,7 @@ impl Access {
             Field::Callers => self.callers = Some(Vec::new()),
             Field::Agents => self.may_spawn = Some(Vec::new()),
             Field::NotByModels | Field::ByModels => self.not_by_models = true,
+            Field::Services => self.no_services = true,
             _ => return,
         }
         let message = format!("`{}` stands where it cannot be read, so it gives nothing", cut(key));
@@ -130,7 +133,7 @@ impl Access {
             notes.say(Code::AccessClosed, self.denied_at, message, "name the tools that it may have in `tools`");
             self.closed = true;
         }
-        let services = !self.closed && self.only.is_none();
+        let services = !self.closed && !self.no_services && self.only.is_none();
         let mut tools = self.tools.or(self.allowed);
         if let Some(only) = self.only {
             let allowed = |tool: &String| only.iter().any(|one| bare(one).eq_ignore_ascii_case(bare(tool)));

@@ -218,6 +218,40 @@ proptest! {
     }
 }
 
+/// Whether a line of `text` ends frontmatter.
+fn ends(text: &str) -> bool {
+    let dashes = |line: &str| line.len() >= 3 && line.bytes().all(|byte| byte == b'-');
+    text.lines().any(|line| line.trim_end() == "..." || dashes(line.trim_end()))
+}
+
+proptest! {
+    #![proptest_config(config(600))]
+
+    /// Whatever stands on the lines around keys of access, they are not as if they were not there.
+    #[test]
+    fn access_is_never_lost(
+        before in proptest::collection::vec(select(PIECES), 0..8),
+        after in proptest::collection::vec(select(PIECES), 0..8),
+    ) {
+        let (before, after) = (before.concat(), after.concat());
+        let keys = "tools: []\nallowed_callers: []";
+        if !ends(&before.replace('\r', "\n")) {
+            let text = format!("---\nname: n\n{before}\n{keys}\n{after}\n---\nBody");
+            if let Ok(found) = read(text.as_bytes(), Path::new("x.md"), Source::Dir) {
+                prop_assert_eq!((&found.tools, &found.allowed_callers), (&Some(Vec::new()), &Some(Vec::new())), "{}", text);
+            }
+        }
+        // A table's header takes what follows it, and a long text what it holds.
+        if ["[", "'''", "\"\"\""].iter().all(|sign| !before.contains(sign)) {
+            let keys = keys.replace(": ", " = ");
+            let text = format!("prompt = \"p\"\n{before}\n{keys}\n{after}\n");
+            if let Ok(found) = read(text.as_bytes(), Path::new("/p/.codex/agents/x.toml"), Source::Dir) {
+                prop_assert_eq!((&found.tools, &found.allowed_callers), (&Some(Vec::new()), &Some(Vec::new())), "{}", text);
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(config(40))]
 

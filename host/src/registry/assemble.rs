@@ -9,7 +9,7 @@ use super::id::AssistantId;
 use super::known::{self, Field, fold};
 use super::notes::Notes;
 use super::yaml::Entry;
-use super::{Dialect, examples, fields, keys, recipe};
+use super::{Dialect, examples, fields, keys, recipe, services};
 
 /// Most characters of a display name.
 pub const NAME_CHARS_MAX: usize = 128;
@@ -19,9 +19,6 @@ const DESCRIPTION_CHARS_LONG: usize = 1_024;
 const BODY_CHARS_LONG: usize = 30_000;
 /// Most keys that one finding names.
 const KEYS_TOLD_MAX: usize = 12;
-
-/// The key, folded, that names services whose tools it has besides those of `tools`.
-const SERVICES: &str = "allowedbuiltinservicealiases";
 
 /// A definition while its fields are read.
 pub(super) struct Assembly<'a> {
@@ -78,7 +75,7 @@ impl<'a> Assembly<'a> {
             let folded = fold(key.trim_matches(['"', '\'']));
             let field = known::look(&folded).map(|(field, _)| field);
             if let Some(field) = field.or_else(|| known::misspelt(&folded).map(|(field, _)| field)) {
-                if !field.is_access() {
+                if field.is_switch() {
                     return Err(self.off(key, (*line, 0)));
                 }
                 self.access.lost(field, key, *line, &mut self.notes);
@@ -197,6 +194,10 @@ impl<'a> Assembly<'a> {
             Field::Settings => return Ok(recipe::settings(entry, definition)),
             Field::Response => return Ok(recipe::response(entry, definition)),
             Field::Kept => return Ok(Taken::Kept),
+            Field::Services => {
+                services::both(entry, &mut definition.extra);
+                true
+            }
             Field::Kind if node.scalar() == Some("remote") => return Err(self.remote(at)),
             Field::Kind => return Ok(self.unused(entry)),
             Field::Disable | Field::Enable => {
@@ -311,7 +312,7 @@ impl<'a> Assembly<'a> {
         let (definition, notes) = (&mut self.definition, &mut self.notes);
         definition.tools = granted.tools;
         if !granted.services {
-            definition.extra.retain(|key, _| fold(key) != SERVICES);
+            services::none(&mut definition.extra);
         }
         definition.disallowed_tools = granted.denied;
         definition.readonly = granted.readonly;

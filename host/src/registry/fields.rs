@@ -41,7 +41,14 @@ pub(super) fn names(node: &Node) -> Names {
     match &node.kind {
         Kind::Scalar { .. } if node.is_null() => {}
         Kind::Scalar { text, .. } => {
-            names.taken = split(text.trim().trim_start_matches('[').trim_end_matches(']'));
+            let text = text.trim();
+            // What stands behind the end of a list is none of it.
+            let (list, behind) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+                Some((list, behind)) => (list, behind.trim_matches(']')),
+                None => (text, ""),
+            };
+            names.unreadable = !behind.is_empty();
+            names.taken = split(list.trim_start_matches('[').trim_end_matches(']'));
             if let [one] = names.taken.as_slice()
                 && !one.contains('(')
             {

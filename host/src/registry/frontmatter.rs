@@ -14,6 +14,9 @@ pub(super) struct Parts {
     pub(super) line: u32,
     /// What comes after, without blank lines around it.
     pub(super) body: String,
+    /// What may have been meant as frontmatter and is none, and the line on which it begins: behind an end that is no
+    /// `---`, or between two such lines with which the body begins.
+    pub(super) behind: Option<(String, u32)>,
 }
 
 /// Takes a file apart; repairs are told in `warnings`.
@@ -72,11 +75,22 @@ pub(super) fn split(bytes: &[u8], file: &str, warnings: &mut Vec<Diagnostic>) ->
         let at = line_number(skipped + end);
         warnings.push(Diagnostic::new(Code::ClosingDelimiterRepaired, file, message).at(at, None));
     }
+    let ends = |line: &str| line.trim_end() == "---";
+    let first = (end + 1..lines.len()).find(|at| !lines[*at].trim().is_empty());
+    let from = match ends(lines[end]) {
+        false => Some(end + 1),
+        true => first.filter(|at| ends(lines[*at])).map(|at| at + 1),
+    };
+    let behind = from.and_then(|from| {
+        let length = lines[from..].iter().position(|line| ends(line))?;
+        Some((lines[from..from + length].join("\n"), line_number(skipped + from)))
+    });
     let body = lines[end + 1..].join("\n");
     Ok(Parts {
         frontmatter: lines[1..end].join("\n"),
         line: line_number(skipped + 1),
         body: body.trim_start_matches('\n').trim_end().to_owned(),
+        behind,
     })
 }
 
@@ -159,7 +173,10 @@ mod tests {
         let check = |bytes: &[u8], expected: &str| {
             let mut warnings = Vec::new();
             let found = match split(bytes, "f.md", &mut warnings) {
-                Ok(parts) => format!("{}|{}|{}", parts.line, parts.frontmatter, parts.body),
+                Ok(parts) => {
+                    let behind = parts.behind.map(|(text, line)| format!("|{line}|{text}")).unwrap_or_default();
+                    format!("{}|{}|{}{behind}", parts.line, parts.frontmatter, parts.body)
+                }
                 Err(error) => format!("{} at {:?}", error.code, error.line),
             };
             let codes: Vec<_> = warnings.iter().map(|warning| warning.code.as_str()).collect();
@@ -179,6 +196,8 @@ mod tests {
         check(b"---\na: b\n------\nBody", r#"2|a: b|Body ["closing_delimiter_repaired"]"#);
         check(b"---\na: b\n...\nBody", r#"2|a: b|Body ["closing_delimiter_repaired"]"#);
         check(b"---\na: b\n---\nBody\n---\nMore\n---\n", "2|a: b|Body\n---\nMore\n--- []");
+        check(b"---\na: b\n---\n\n---\nc: d\n---\nBody", "2|a: b|---\nc: d\n---\nBody|6|c: d []");
+        check(b"---\na: b\n----\nc: d\n---\nBody", "2|a: b|c: d\n---\nBody|4|c: d [\"closing_delimiter_repaired\"]");
         check(b"---\n---\n", "2|| []");
         check(b"---\na: b\n\nBody", "frontmatter_not_closed at Some(1) []");
         check(b"# Notes\n\n---\na: b\n---\n", "no_frontmatter at None []");

@@ -8,6 +8,9 @@ use super::known::{self, fold};
 use super::notes::OF_A_CODE_MAX;
 use super::yaml::{self, Broken, Entry, Kind, Node};
 
+/// Characters that an editor may show as the end of a line, and YAML does not take for one.
+const BREAKS: [char; 5] = ['\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
+
 /// What frontmatter is.
 #[derive(Debug, PartialEq)]
 pub(super) enum Content {
@@ -93,7 +96,8 @@ pub(super) fn lost(text: &str, first: u32, entries: &[Entry], broken: bool) -> V
     let there: HashSet<(String, u32)> = entries.iter().map(|entry| (fold(&entry.key), entry.line)).collect();
     let mut keys = Vec::new();
     for (line, number) in text.split('\n').zip(first..) {
-        let parts = line.split(['{', ',']).take(if broken { usize::MAX } else { 1 });
+        let parts =
+            line.split(['{', ',']).flat_map(|part| part.split(BREAKS)).take(if broken { usize::MAX } else { 1 });
         let header = line.trim().strip_prefix('[').filter(|_| broken);
         let header = header.and_then(|rest| limiting(rest.split(']').next()?, false));
         let found = header.into_iter().chain(parts.filter_map(|part| key_of(part, broken)));

@@ -15,6 +15,8 @@ pub(super) enum Field {
     Prompt,
     /// Tools that it wants.
     Tools,
+    /// Services whose tools it has besides.
+    Services,
     /// Tools that it must not have.
     Denied,
     /// Tools allowed and denied, or a rule for each.
@@ -84,9 +86,14 @@ impl Field {
 }
 
 impl Field {
+    /// Whether it says if there is such an assistant at all.
+    pub(super) fn is_switch(self) -> bool {
+        matches!(self, Self::Disable | Self::Enable)
+    }
+
     /// Whether each of two keys that say it counts: what both allow.
     pub(super) fn limits(self) -> bool {
-        self.is_access() || matches!(self, Self::Disable | Self::Enable)
+        self.is_access() || self.is_switch() || self == Self::Services
     }
 }
 
@@ -98,7 +105,7 @@ const KNOWN: &[(&str, Field, &[Dialect])] = &[
     ("agentcardurl", Field::Unused, &[Gemini]),
     ("agents", Field::Agents, &[Copilot]),
     ("aliases", Field::Unused, &[Pi]),
-    ("allowedbuiltinservicealiases", Field::Kept, &[AgentMd]),
+    ("allowedbuiltinservicealiases", Field::Services, &[AgentMd]),
     ("allowedcallers", Field::Callers, &[AgentMd]),
     ("allowedtools", Field::Tools, &[]),
     ("applyto", Field::Unused, &[]),
@@ -228,10 +235,16 @@ pub(super) fn only_of(key: &str) -> Option<Dialect> {
 /// Keys that authors write for one of access, in their own words, and its right spelling.
 const MEANT: &[(&str, &str)] = &[
     ("allow", "allowedtools"),
+    ("allowagents", "agents"),
+    ("allowcallers", "allowedcallers"),
     ("allowed", "allowedtools"),
+    ("allowedagents", "agents"),
+    ("allowedsubagents", "agents"),
     ("allowtools", "allowedtools"),
+    ("bannedtools", "disallowedtools"),
     ("blockedtools", "disallowedtools"),
     ("blocktools", "disallowedtools"),
+    ("callers", "allowedcallers"),
     ("denied", "disallowedtools"),
     ("deny", "disallowedtools"),
     ("denytools", "disallowedtools"),
@@ -241,11 +254,20 @@ const MEANT: &[(&str, &str)] = &[
     ("disallowed", "disallowedtools"),
     ("disallowtools", "disallowedtools"),
     ("forbiddentools", "disallowedtools"),
+    ("notools", "disallowedtools"),
+    ("prohibitedtools", "disallowedtools"),
+    ("sandbox", "sandboxmode"),
+    ("subagents", "agents"),
     ("toolsallow", "allowedtools"),
     ("toolsallowed", "allowedtools"),
+    ("toolsblocked", "disallowedtools"),
     ("toolsdenied", "disallowedtools"),
     ("toolsdeny", "disallowedtools"),
+    ("toolsdisabled", "disallowedtools"),
     ("toolsdisallowed", "disallowedtools"),
+    ("toolsexclude", "disallowedtools"),
+    ("toolsexcluded", "disallowedtools"),
+    ("toolsforbidden", "disallowedtools"),
 ];
 
 /// Whether the key `key`, in any spelling, says what the assistant may do.
@@ -263,7 +285,8 @@ pub(super) fn misspelt(key: &str) -> Option<(Field, &'static str)> {
     }
     let chars = |text: &str| text.chars().collect::<Vec<_>>();
     let key = chars(key);
-    let mut limits = KNOWN.iter().filter(|(known, field, _)| field.limits() && known.len() > CHARS_MIN);
+    let limits = |field: Field| field.is_access() || field.is_switch();
+    let mut limits = KNOWN.iter().filter(|(known, field, _)| limits(*field) && known.len() > CHARS_MIN);
     limits
         .find(|(known, ..)| known.len().abs_diff(key.len()) <= 1 && super::nearest::edits(&key, &chars(known)) == 1)
         .map(|(known, field, _)| (*field, *known))
@@ -279,6 +302,10 @@ mod tests {
             assert_eq!(fold(key), *key);
         }
         assert!(KNOWN.windows(2).all(|pair| pair[0].0 < pair[1].0), "sorted, each once");
+        for (meant, right) in MEANT {
+            let access = look(right).is_some_and(|(field, _)| field.is_access());
+            assert!(fold(meant) == *meant && look(meant).is_none() && access, "{meant}");
+        }
     }
 
     #[test]

@@ -93,13 +93,16 @@ pub fn read_markdown(bytes: &[u8], path: &Path, source: Source) -> Result<Defini
     let file = path.display().to_string();
     let mut warnings = Vec::new();
     let parts = frontmatter::split(bytes, &file, &mut warnings)?;
-    let (entries, lost): (Vec<Entry>, _) = match keys::read(&parts.frontmatter, parts.line, &file, &mut warnings) {
+    let (entries, mut lost): (Vec<Entry>, _) = match keys::read(&parts.frontmatter, parts.line, &file, &mut warnings) {
         Content::Entries { entries, lost } => (entries, lost),
         Content::List(agents) => {
             let message = format!("a list of {agents} agents that run elsewhere; they cannot be run here");
             return Err(Diagnostic::new(Code::RemoteAgent, &file, message).at(parts.line, None));
         }
     };
+    if let Some((text, line)) = &parts.behind {
+        lost.extend(keys::lost(text, *line, &[], false));
+    }
     let dialect = Dialect::of_path(path).or_else(|| Dialect::of_keys(&entries)).unwrap_or_default();
     let definition = blank(bytes, path, source, dialect, parts.body);
     let notes = Notes { file: &file, found: warnings, said: 0 };

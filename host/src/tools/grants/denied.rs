@@ -29,7 +29,10 @@ impl Known {
         let mut names: Vec<String> = [tool].into_iter().chain(own).chain(configured).map(folded).collect();
         // A server's name stands for all of its tools, and one of them is known without it too.
         if let Some((server, bare)) = tool.split_once("__") {
-            names.extend([server, bare, server.strip_prefix("builtin_").unwrap_or(server)].map(folded));
+            names.extend([server, bare].map(folded));
+            if let Some(service) = tool.strip_prefix("builtin_") {
+                names.extend([service, service.split("__").next().unwrap_or(service)].map(folded));
+            }
         }
         Self(names)
     }
@@ -97,4 +100,38 @@ fn fits(pattern: &str, name: &str) -> bool {
         }
     }
     pattern[p..].iter().all(|c| *c == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_of_servers() {
+        let check = |tool: &str, denied: &str, expected: bool| {
+            let known = Known::new(tool, &BTreeMap::new(), &[]);
+            assert_eq!(known.is_denied(denied), expected, "{denied} {tool}");
+        };
+        for denied in [
+            "app__paint",
+            "APP__Paint",
+            "app",
+            "app__*",
+            "app__p*",
+            "mcp__app__paint",
+            "mcp__app",
+            "paint",
+            "app/paint",
+        ] {
+            check("app__paint", denied, true);
+        }
+        for denied in
+            ["builtin_work__run_it", "work", "builtin_work", "work__runIt", "mcp__work__*", "run-it", "builtin_*"]
+        {
+            check("builtin_work__run_it", denied, true);
+        }
+        for denied in ["app__draw", "ap", "mcp__ap__*", "apppaint", "work", "a/*"] {
+            check("app__paint", denied, false);
+        }
+    }
 }

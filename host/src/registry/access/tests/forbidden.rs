@@ -74,6 +74,14 @@ fn names_of_markdown() {
             ("allowed-tools: {read: true, ls: false}", "[read] not ls"),
             ("disallowedTools: ['~']", "[] access_closed@4"),
             ("disallowedTools: '.*'", "- not .*"),
+            ("disallowedTools: [LS]\nRead", "[] not LS access_closed@4"),
+            ("allowed_callers: []\nx", "- by [] access_closed@4"),
+            ("tools: []\nRead", "[] access_closed@4"),
+            (
+                "callers: [x]\nno-tools: [Read]\nsubagents: []",
+                "- not Read by [x] spawns [] key_misspelt@4 key_misspelt@5 key_misspelt@6",
+            ),
+            ("sandbox: read-only", "- readonly key_misspelt@4"),
             ("allowed_callers: '*'", "- by [*]"),
             ("allowed_callers: [all, x]", "- by [all x]"),
             ("allowed_callers: ['*', '!b']", "- by [] access_closed@4"),
@@ -180,8 +188,8 @@ fn data() {
             ("\u{feff}tools = []", "[] access_closed@3"),
         ],
     );
-    // `\/` is no escape of YAML, so that this is read as JSON.
-    let json = ("{\"prompt\": \"p\\/\", \"description\": \"d\", ", "}");
+    // Half a character is no escape of YAML, so that this is read as JSON.
+    let json = ("{\"prompt\": \"\\ud83d\\ude00\", \"description\": \"d\", ", "}");
     check(
         "/p/.goose/recipes/x.json",
         json,
@@ -207,15 +215,36 @@ fn data() {
 }
 
 #[test]
-fn services_are_tools_too() {
-    let check = |text: &str, services: bool| {
-        let file = format!("---\nname: n\nallowed_builtin_service_aliases: [workspace]\n{text}\n---\nGo.\n");
-        let found = read(file.as_bytes(), "n.md".as_ref(), Source::Dir).expect("a definition");
-        assert_eq!(found.extra.contains_key("allowed_builtin_service_aliases"), services, "{text}");
+fn keys_that_stand_behind_the_frontmatter() {
+    let check = |text: &str, expected: &str| {
+        assert_eq!(told_of("n.md", &format!("---\nname: n\n{text}")), expected, "{text}");
     };
-    check("tools: []", true);
-    check("disallowedTools: [Read]", true);
-    check("disallowedTools: true", false);
-    check("permission: deny", false);
-    check("permission: {'*': deny, read: allow}", false);
+    check("-----\ntools: []\n---\nGo.\n", "[] access_closed@4");
+    check("...\nallowed_callers: [x]\n---\nGo.\n", "- by [] access_closed@4");
+    check("---\n---\ntools: []\n---\nGo.\n", "[] access_closed@5");
+    check("---\n\n---\ntools: []\n---\nGo.\n", "[] access_closed@6");
+    check("---\nGo.\n---\ntools: []\n---\n", "-");
+    check("-----\ntools: []\n", "-");
+    check("x: y\u{2028}tools: [] : z\n---\nGo.\n", "[] access_closed@3");
+}
+
+#[test]
+fn services_are_tools_too() {
+    let check = |text: &str, services: Option<&[&str]>| {
+        let file = format!("---\nname: n\n{text}\n---\nGo.\n");
+        let found = read(file.as_bytes(), "n.md".as_ref(), Source::Dir).expect("a definition");
+        let expected = services.map(|names| serde_json::json!(names));
+        assert_eq!(found.extra.get("allowed_builtin_service_aliases"), expected.as_ref(), "{text}");
+    };
+    let with = |text: &str, services| check(&format!("allowed_builtin_service_aliases: [a]\n{text}"), services);
+    with("tools: []", Some(&["a"]));
+    with("disallowedTools: [Read]", Some(&["a"]));
+    with("disallowedTools: true", None);
+    with("permission: deny", None);
+    with("permission: {'*': deny, read: allow}", None);
+    with("allowed_builtin_service_aliases: []", Some(&[]));
+    with("allowedBuiltinServiceAliases: [b]", Some(&[]));
+    with("allowed_builtin_service_aliases: [b, a]", Some(&["a"]));
+    with("model: \"a\nallowed_builtin_service_aliases: []\nmore\"", None);
+    check("allowedBuiltinServiceAliases: [b]\nallowed_builtin_service_aliases: [a, b]", Some(&["b"]));
 }
