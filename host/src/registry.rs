@@ -47,12 +47,14 @@ pub use files::Files;
 pub use hash::sha256_hex;
 pub use id::{AssistantId, BadAssistantId, ID_CHARS_MAX, slug};
 pub(crate) use known::fold;
+#[cfg(feature = "cli")]
 pub(crate) use known::is_access as is_access_key;
 pub(crate) use nearest::nearest_name;
 pub use places::{Layout, SourceDir, places_in, sources};
 pub(crate) use reader::READER_VERSION;
 pub use reader::{read, read_markdown};
 pub use walk::{ENTRIES_MAX, FILE_BYTES_MAX, FOLDER_DEPTH_MAX};
+#[cfg(feature = "cli")]
 pub(crate) use walk::{link as link_in, read as read_bytes};
 
 /// Every assistant, at one time.

@@ -271,6 +271,7 @@ const MEANT: &[(&str, &str)] = &[
 ];
 
 /// Whether the key `key`, in any spelling, says what the assistant may do.
+#[cfg(feature = "cli")]
 pub(crate) fn is_access(key: &str) -> bool {
     let key = fold(key);
     look(&key).map(|(field, _)| field).or_else(|| misspelt(&key).map(|(field, _)| field)).is_some_and(Field::is_access)
