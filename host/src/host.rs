@@ -20,7 +20,7 @@ use crate::limits::Limits;
 use crate::model::Models;
 use crate::process_table::{self, Cause, End, Process, Status};
 use crate::registry::{Registry, mirror};
-use crate::search::{SearchError, SearchIndex};
+use crate::search::{self, SearchError, SearchIndex};
 use crate::store::{Store, StoreError};
 use crate::tools::{self, Along, CallError, Output, Tool};
 use crate::{events, supervisor};
@@ -133,6 +133,7 @@ impl Host {
         tracing::debug!(?mirrored, "the registry is mirrored");
         let supervised = host.clone();
         host.0.supervisor.spawn(async move { supervisor::run(supervised).await });
+        host.merge_search();
         let leaving = host.clone();
         host.0.supervisor.spawn(async move { sessions::end_the_left(leaving).await });
         host.0.supervisor.spawn(slept::watch(host.clone()));
@@ -372,7 +373,7 @@ fn open_files(options: Options) -> Result<Shared, OpenError> {
     let (store, files) = reload::open(&options)?;
     let stored = store.look(|db| Ok::<_, StoreError>(mirror::stored(db)?))?;
     let (reloads, registry) = reload::Reloads::first(files, stored);
-    let search = SearchIndex::open(&options.state.join("search"), &registry)?;
+    let search = SearchIndex::open(&options.state.join(search::FOLDER), &registry)?;
     Ok(Shared {
         tools,
         registry: RwLock::new(Arc::new(registry)),

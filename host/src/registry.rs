@@ -19,6 +19,7 @@ mod hash;
 mod id;
 mod keys;
 mod known;
+mod lookup;
 pub mod mirror;
 mod nearest;
 mod notes;
@@ -30,10 +31,8 @@ mod walk;
 pub mod write;
 mod yaml;
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use serde::Serialize;
@@ -49,6 +48,7 @@ pub use id::{AssistantId, BadAssistantId, ID_CHARS_MAX, slug};
 pub(crate) use known::fold;
 #[cfg(feature = "cli")]
 pub(crate) use known::is_access as is_access_key;
+use lookup::Lookup;
 pub(crate) use nearest::nearest_name;
 pub use places::{Layout, SourceDir, places_in, sources};
 pub(crate) use reader::READER_VERSION;
@@ -63,8 +63,9 @@ pub struct Registry {
     assistants: Vec<Arc<Definition>>,
     shadowed: Vec<Shadowed>,
     skipped: Vec<Diagnostic>,
-    by_id: HashMap<AssistantId, usize>,
-    by_name: HashMap<String, usize>,
+    by_id: Lookup,
+    /// By their names in small letters; made when one is first looked for.
+    by_name: OnceLock<Lookup>,
 }
 
 /// An assistant that another one of the same id hides.
@@ -143,27 +144,18 @@ impl Registry {
     }
 
     fn of(found: Vec<Arc<Definition>>, mut shadowed: Vec<Shadowed>, skipped: Vec<Diagnostic>) -> Self {
-        let mut first: HashMap<AssistantId, usize> = HashMap::with_capacity(found.len());
+        let first = Lookup::of(found.iter().map(|found| found.id.as_str()));
         let mut assistants: Vec<Arc<Definition>> = Vec::with_capacity(found.len());
-        for definition in found {
-            match first.entry(definition.id.clone()) {
-                Entry::Vacant(free) => {
-                    free.insert(assistants.len());
-                    assistants.push(definition);
-                }
-                Entry::Occupied(taken) => shadowed.push(hide(&definition, &assistants[*taken.get()])),
+        for (at, definition) in found.iter().enumerate() {
+            match first.find(definition.id.as_str(), |other| found[other].id == definition.id) {
+                Some(other) if other != at => shadowed.push(hide(definition, &found[other])),
+                Some(_) | None => assistants.push(definition.clone()),
             }
         }
         // Those of a registry come in this order already: it takes no time when a few are joined to many.
         assistants.sort_by(|a, b| a.name.cmp(&b.name).then_with(|| a.id.cmp(&b.id)));
-        let by_id = assistants.iter().enumerate().map(|(at, found)| (found.id.clone(), at)).collect();
-        let mut by_name = HashMap::new();
-        for (at, found) in assistants.iter().enumerate() {
-            by_name.entry(found.name.to_lowercase()).or_insert(at);
-        }
-        // An id wins over a name that reads the same.
-        by_name.extend(assistants.iter().enumerate().map(|(at, found)| (found.id.as_str().to_owned(), at)));
-        Self { assistants, shadowed, skipped, by_id, by_name }
+        let by_id = Lookup::of(assistants.iter().map(|found| found.id.as_str()));
+        Self { assistants, shadowed, skipped, by_id, by_name: OnceLock::new() }
     }
 
     /// All assistants, by name, then id.
@@ -187,18 +179,23 @@ impl Registry {
     /// The assistant with this id.
     #[must_use]
     pub fn get(&self, id: &AssistantId) -> Option<&Arc<Definition>> {
-        self.by_id.get(id).map(|at| &self.assistants[*at])
+        self.place(id.as_str()).map(|at| &self.assistants[at])
     }
 
     /// Where in [`Registry::assistants`] the one with this id is.
     pub(crate) fn place(&self, id: &str) -> Option<usize> {
-        self.by_id.get(id).copied()
+        self.by_id.find(id, |at| self.assistants[at].id.as_str() == id)
     }
 
     /// The assistant with this id or display name, in any case.
     #[must_use]
     pub fn find_exact(&self, id_or_name: &str) -> Option<&Arc<Definition>> {
-        self.by_name.get(&id_or_name.trim().to_lowercase()).map(|at| &self.assistants[*at])
+        let wanted = id_or_name.trim().to_lowercase();
+        let names = || Lookup::of(self.assistants.iter().map(|found| found.name.to_lowercase()));
+        let named =
+            || self.by_name.get_or_init(names).find(&wanted, |at| self.assistants[at].name.to_lowercase() == wanted);
+        // An id wins over a name that reads the same.
+        self.place(&wanted).or_else(named).map(|at| &self.assistants[at])
     }
 
     /// At most `n` ids that look like `id_or_name`, best first.

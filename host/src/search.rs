@@ -8,6 +8,7 @@
 //! The index is derived from the registry: delete it and it is rebuilt.
 
 mod analyzer;
+mod best;
 mod changes;
 mod corpus;
 mod document;
@@ -19,22 +20,29 @@ mod query;
 mod scoring;
 mod segment;
 mod vocabulary;
+mod writing;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tantivy::directory::{Directory, META_LOCK};
 use tantivy::{Index, TantivyError};
 
 use crate::registry::{AssistantId, Definition, Registry, Source};
+use best::{Best, Ranked};
 use changes::Update;
 use corpus::{Answer, Corpus};
 use exact::Exact;
 use query::{Matched, QueryTerm, Weighed};
 
+use segment::Earlier;
+use writing::Writing;
+
 pub use explain::{Explanation, InField, Verdict, Word};
 pub use query::{QUERY_BYTES_MAX, QUERY_TERMS_MAX};
-use segment::Before;
 
+/// The folder of the index in a state directory.
+pub const FOLDER: &str = "search";
 /// The least score of a hit, unless the caller says otherwise.
 pub const MIN_SCORE: f32 = 0.2;
 
@@ -44,7 +52,7 @@ pub struct SearchIndex {
     exact: Exact,
     corpus: Corpus,
     /// Where the next update is written.
-    index: Index,
+    writing: Arc<Writing>,
     /// Where it is kept; none where it is in memory only.
     folder: Option<PathBuf>,
 }
@@ -92,6 +100,11 @@ impl Default for Filter {
 }
 
 impl Filter {
+    /// Whether it leaves out nothing but what has too low a score.
+    fn takes_all(&self) -> bool {
+        self.source.is_none() && self.tags.is_empty()
+    }
+
     fn takes(&self, definition: &Definition) -> bool {
         definition.fits(self.source, &self.tags)
     }
@@ -103,7 +116,7 @@ impl SearchIndex {
     /// # Errors
     /// Those of tantivy, which has no reason for one here.
     pub fn in_memory(registry: &Registry) -> Result<Self, SearchError> {
-        Ok(Self::over(index::in_memory(registry)?, registry, None)?)
+        Ok(Self::over(Writing::new(index::in_memory(registry)?), registry, None)?)
     }
 
     /// The index in `folder`, brought up to date with `registry`; built anew where it is missing, damaged, made by
@@ -124,8 +137,26 @@ impl SearchIndex {
         }
     }
 
+    /// An index in memory of `registry`, made from the one in `folder`, if there is one: that stays as it is, whoever is
+    /// writing it.
+    ///
+    /// # Errors
+    /// As [`SearchIndex::in_memory`].
+    pub fn copied(folder: &Path, registry: &Registry) -> Result<Self, SearchError> {
+        let copied =
+            index::copy(folder).and_then(|index| index.map(|index| Self::caught_up(index, registry)).transpose());
+        match copied {
+            Ok(Some(index)) => Ok(index),
+            Ok(None) => Self::in_memory(registry),
+            Err(error) => {
+                tracing::debug!(folder = %folder.display(), %error, "the search index could not be copied");
+                Self::in_memory(registry)
+            }
+        }
+    }
+
     /// The index of `registry`, which comes after the registry of this one; in the same place. What differs is written,
-    /// and this one stays as it is.
+    /// and this one stays as it is. Each time adds a part: [`SearchIndex::merge`] keeps them few.
     ///
     /// # Errors
     /// As [`SearchIndex::in_memory`].
@@ -133,6 +164,9 @@ impl SearchIndex {
         match (self.next(registry), &self.folder) {
             (Ok(next), folder) => Ok(Self { folder: folder.clone(), ..next }),
             (Err(error), Some(folder)) => {
+                if let Err(error) = self.writing.end() {
+                    tracing::warn!(folder = %folder.display(), %error, "the writer of the search index did not end well");
+                }
                 tracing::warn!(folder = %folder.display(), %error, "the search index was not brought up to date; it is opened anew");
                 Self::open(folder, registry)
             }
@@ -143,6 +177,15 @@ impl SearchIndex {
         }
     }
 
+    /// Makes one of parts that have become many; it takes the longer the larger they are, and searches and
+    /// [`SearchIndex::follow`] go on meanwhile. What is merged is read with the next update.
+    ///
+    /// # Errors
+    /// Those of writing; the parts stay as they are then.
+    pub fn merge(&self) -> Result<(), SearchError> {
+        Ok(self.writing.merge()?)
+    }
+
     fn on_disk(folder: &Path, registry: &Registry) -> tantivy::Result<Self> {
         let opened =
             index::open(folder).and_then(|index| index.map(|index| Self::caught_up(index, registry)).transpose());
@@ -150,11 +193,11 @@ impl SearchIndex {
             Ok(Some(index)) => index,
             Ok(None) => {
                 tracing::debug!(folder = %folder.display(), "there is no search index of this version yet");
-                Self::over(index::build(folder, registry)?, registry, None)?
+                Self::over(Writing::new(index::build(folder, registry)?), registry, None)?
             }
             Err(error) => {
                 tracing::info!(folder = %folder.display(), %error, "the search index is damaged, and built anew");
-                Self::over(index::build(folder, registry)?, registry, None)?
+                Self::over(Writing::new(index::build(folder, registry)?), registry, None)?
             }
         };
         Ok(Self { folder: Some(folder.to_owned()), ..index })
@@ -163,22 +206,26 @@ impl SearchIndex {
     /// `index`, whatever it is of, made that of `registry`.
     fn caught_up(index: Index, registry: &Registry) -> tantivy::Result<Self> {
         let labels = segment::all_labels(&index)?;
-        let update = Update::of_labels(&labels, registry);
-        write(&index, &update, registry)?;
-        Self::over(index, registry, None)
+        let writing = Writing::new(index);
+        write(&writing, &Update::of_labels(&labels, registry), registry)?;
+        Self::over(writing, registry, None)
     }
 
     fn next(&self, registry: &Registry) -> tantivy::Result<Self> {
         let (update, moves) = Update::between(&self.assistants, registry.assistants());
-        write(&self.index, &update, registry)?;
-        let before = Before { corpus: &self.corpus, assistants: &self.assistants, exact: &self.exact, moves: &moves };
-        Self::over(self.index.clone(), registry, Some(&before))
+        write(&self.writing, &update, registry)?;
+        let before = Earlier { corpus: &self.corpus, assistants: &self.assistants, exact: &self.exact, moves: &moves };
+        Self::over(self.writing.clone(), registry, Some(&before))
     }
 
-    fn over(index: Index, registry: &Registry, before: Option<&Before<'_>>) -> tantivy::Result<Self> {
+    fn over(writing: Arc<Writing>, registry: &Registry, before: Option<&Earlier<'_>>) -> tantivy::Result<Self> {
         let assistants = registry.assistants().to_vec();
         let exact = Exact::new(&assistants, before.map(|before| (before.exact, before.moves)));
-        let corpus = Corpus::read(&index, registry, before)?;
+        // A merge that ends meanwhile must not remove what is being opened.
+        let opening = writing.index.directory().acquire_lock(&META_LOCK);
+        let opening = opening.map_err(|error| TantivyError::LockFailure(error, None))?;
+        let corpus = Corpus::read(&writing.index, registry, before)?;
+        drop(opening);
         let places = |segment: &segment::Segment| segment.places.iter().flatten().count();
         let placed: usize = corpus.segments.iter().map(places).sum();
         if placed != assistants.len() || corpus.documents != placed as u64 {
@@ -187,13 +234,13 @@ impl SearchIndex {
                 "{placed} of its {has} documents are those of {of} assistants"
             )));
         }
-        Ok(Self { assistants, exact, corpus, index, folder: None })
+        Ok(Self { assistants, exact, corpus, writing, folder: None })
     }
 
     /// The assistants for a task, best first, at most `limit`.
     ///
     /// Every text is a query: its signs mean nothing, and what is past [`QUERY_BYTES_MAX`] or [`QUERY_TERMS_MAX`] is not
-    /// read. A text without any word that says something gives all assistants in the order of their names, with score 0.
+    /// read. A text without any word that says something finds nothing, unless it is the name of an assistant.
     ///
     /// # Errors
     /// Those of reading the index, never of the text.
@@ -201,10 +248,10 @@ impl SearchIndex {
         let terms = query::terms(text);
         let pinned = self.pinned(text, filter);
         let weighed = query::weigh(&self.corpus, &terms)?;
-        let mut ranked = self.rank(&weighed, filter).map_err(tantivy::TantivyError::from)?;
-        ranked.retain(|found| !pinned.contains(&found.place));
-        let total = pinned.len() + ranked.len();
-        sort_first(&mut ranked, limit.saturating_sub(pinned.len()));
+        let (ranked, others) = self
+            .rank(&weighed, filter, &pinned, limit.saturating_sub(pinned.len()))
+            .map_err(tantivy::TantivyError::from)?;
+        let total = pinned.len() + others;
         let hits = pinned.into_iter().map(|place| self.hit(place, 1.0, &terms, Matched::MAX));
         // The totals order; what is told beside them never rises down the list, so that it does not speak against it.
         let mut told = 1.0_f32;
@@ -228,53 +275,48 @@ impl SearchIndex {
         Hit { id: self.assistants[place].id.clone(), score, matched_terms }
     }
 
-    /// All that pass the filter, in no order.
-    fn rank(&self, terms: &[Weighed], filter: &Filter) -> std::io::Result<Vec<Ranked>> {
+    /// The first `limit` of those that pass the filter and are not `pinned`, and how many there are.
+    fn rank(
+        &self,
+        terms: &[Weighed],
+        filter: &Filter,
+        pinned: &[usize],
+        limit: usize,
+    ) -> std::io::Result<(Vec<Ranked>, usize)> {
         let enough = scoring::enough(self.corpus.documents, terms.iter().map(|term| term.idf).sum());
-        let mut ranked = Vec::new();
-        for segment in &self.corpus.segments {
-            for (doc, answer) in self.corpus.answers(segment, terms)?.into_iter().enumerate() {
-                let Some(place) = segment.places[doc].filter(|_| answer.matched != 0) else { continue };
-                let score = (answer.weight / enough).clamp(0.0, 1.0);
-                if score >= filter.min_score && filter.takes(&self.assistants[place]) {
-                    ranked.push(Ranked { place, total: answer.total, score, matched: answer.matched });
+        let (mut best, mut count) = (Best::new(limit), 0);
+        for (number, segment) in self.corpus.segments.iter().enumerate() {
+            // Most queries take all: of most documents it is not asked which assistant it is.
+            let takes_all = pinned.is_empty() && filter.takes_all() && segment.deleted == 0;
+            self.corpus.answers(number, terms, |doc, answer| {
+                let score = scoring::score(answer.weight, enough);
+                if score < filter.min_score {
+                    return;
                 }
-            }
+                if takes_all && !best.may_take(answer.total) {
+                    count += 1;
+                    return;
+                }
+                let taken = |place: &usize| !pinned.contains(place) && filter.takes(&self.assistants[*place]);
+                if let Some(place) = segment.places[doc].filter(taken) {
+                    count += 1;
+                    best.add(Ranked { place, total: answer.total, score, matched: answer.matched });
+                }
+            })?;
         }
-        Ok(ranked)
+        Ok((best.sorted(), count))
     }
 }
 
-/// Writes what makes `index` that of `registry`.
-fn write(index: &Index, update: &Update<'_>, registry: &Registry) -> tantivy::Result<()> {
+/// Writes what makes the index that of `registry`.
+fn write(writing: &Writing, update: &Update<'_>, registry: &Registry) -> tantivy::Result<()> {
     if update.is_empty() {
         return Ok(());
     }
-    if update.is_all(registry) { index::fill(index, registry) } else { index::apply(index, update) }
-}
-
-/// Keeps the best `count`, best first.
-fn sort_first(ranked: &mut Vec<Ranked>, count: usize) {
-    // The assistants are in the order of name and id, so their places break ties.
-    let order = |a: &Ranked, b: &Ranked| b.total.total_cmp(&a.total).then(a.place.cmp(&b.place));
-    if count < ranked.len() {
-        ranked.select_nth_unstable_by(count, order);
-        ranked.truncate(count);
-    }
-    ranked.sort_unstable_by(order);
-}
-
-/// A document with its scores.
-struct Ranked {
-    place: usize,
-    total: f32,
-    score: f32,
-    matched: Matched,
+    if update.is_all(registry) { writing.fill(registry) } else { writing.apply(update) }
 }
 
 #[cfg(test)]
 mod anything;
-#[cfg(test)]
-mod quality;
 #[cfg(test)]
 mod tests;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::open::Setting;
 use super::{FAILED, Failure, Places, USAGE, counted, say, shown, talk};
 use crate::registry::{Definition, Diagnostic, Severity, Shadowed, Source};
-use crate::search::{Filter, SearchIndex};
+use crate::search::Filter;
 use crate::text::{cut, one_line};
 use crate::tools::{self, Audience};
 
@@ -154,7 +154,7 @@ pub(super) fn search(places: &Places, args: &SearchArgs) -> Result<u8, Failure> 
     let setting = Setting::read(places)?;
     let registry = setting.registry();
     let failed = |error| Failure::new(FAILED, error);
-    let index = SearchIndex::in_memory(&registry).map_err(failed)?;
+    let index = setting.index(&registry)?;
     let filter = Filter { source: args.which.source, tags: args.which.tags.clone(), ..Filter::default() };
     let found = index.search(&args.query, &filter, usize::from(args.limit)).map_err(failed)?;
     let hits: Vec<_> = found.hits.iter().filter_map(|hit| Some((registry.get(&hit.id)?, hit))).collect();

@@ -7,7 +7,7 @@ use clap::Args;
 use super::open::Setting;
 use super::show::find;
 use super::{FAILED, Failure, Places, USAGE, say};
-use crate::search::{Explanation, Filter, SearchIndex, Verdict};
+use crate::search::{Explanation, Filter, Verdict};
 use crate::text::one_line;
 
 /// Letters of a word in the table.
@@ -31,7 +31,7 @@ pub(super) fn explain(places: &Places, args: &ExplainArgs) -> Result<u8, Failure
     let setting = Setting::read(places)?;
     let registry = setting.registry();
     let failed = |error| Failure::new(FAILED, error);
-    let index = SearchIndex::in_memory(&registry).map_err(failed)?;
+    let index = setting.index(&registry)?;
     let id = &find(&registry, &args.id)?.id;
     let explained = index.explain(&args.query, &Filter::default(), id).map_err(failed)?;
     let explained = explained.ok_or_else(|| Failure::new(FAILED, format!("the index has no `{id}`")))?;

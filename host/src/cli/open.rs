@@ -13,6 +13,7 @@ use crate::host::Options;
 use crate::launcher::RunnerCommand;
 use crate::model::Models;
 use crate::registry::{self, Registry, Source, SourceDir, mirror};
+use crate::search::{self, SearchIndex};
 use crate::store;
 use crate::tools::Tool;
 use crate::tools::outfit::Stock;
@@ -101,6 +102,17 @@ impl Setting {
             None
         });
         Registry::read(&self.sources).join(stored.into_iter().flatten().map(Arc::new))
+    }
+
+    /// The search index of `registry`: made from that of the state directory, where there is one. Takes no lock that a host
+    /// wants, and writes nothing.
+    pub(super) fn index(&self, registry: &Registry) -> Result<SearchIndex, Failure> {
+        let index = match self.state() {
+            Ok(state) => SearchIndex::copied(&state.join(search::FOLDER), registry),
+            // Where there is no place for a state directory, there is no index in it.
+            Err(_) => SearchIndex::in_memory(registry),
+        };
+        index.map_err(|error| Failure::new(super::FAILED, error))
     }
 
     /// What decides what a definition gets here.

@@ -125,6 +125,7 @@ impl Host {
             // an error.
             *self.0.registry.write().unwrap_or_else(PoisonError::into_inner) = registry.clone();
             *self.0.search.write().unwrap_or_else(PoisonError::into_inner) = index;
+            self.merge_search();
             // Nobody follows the changes, mostly.
             drop(self.0.registry_changed.send(registry));
         }
@@ -143,6 +144,16 @@ impl Host {
             };
             ids.into_iter().map(one).collect()
         })
+    }
+
+    /// Keeps the parts of the search index few, beside all else; [`Host::close`] waits for it.
+    pub(super) fn merge_search(&self) {
+        let index = self.search();
+        self.0.runners.spawn_blocking(move || {
+            if let Err(error) = index.merge() {
+                tracing::warn!(%error, "parts of the search index were not merged; they are with the next update");
+            }
+        });
     }
 
     /// What comes after what there is; none where nothing is another.

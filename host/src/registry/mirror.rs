@@ -2,7 +2,7 @@
 //!
 //! Each function is a part of the caller's transaction.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, Result, params};
@@ -80,14 +80,16 @@ impl Difference {
     /// What differs of the files' assistants of two registries.
     #[must_use]
     pub fn between(old: &Registry, new: &Registry) -> Self {
+        // Most are the very same: they are not looked up.
+        let known = |of: &Registry| of.assistants().iter().map(Arc::as_ptr).collect::<HashSet<_>>();
+        let (in_old, in_new) = (known(old), known(new));
         let of_a_file = |found: &&Arc<Definition>| found.source != Source::Database;
-        let same = |new: &Arc<Definition>| {
-            let old = old.get(&new.id);
-            old.is_some_and(|old| Arc::ptr_eq(old, new) || place(old) == place(new))
-        };
-        let changed = new.assistants().iter().filter(of_a_file).filter(|new| !same(new)).cloned().collect();
+        let same = |new: &Arc<Definition>| old.get(&new.id).is_some_and(|old| place(old) == place(new));
+        let others = new.assistants().iter().filter(|new| !in_old.contains(&Arc::as_ptr(new)));
+        let changed = others.filter(of_a_file).filter(|new| !same(new)).cloned().collect();
         let stays = |old: &Arc<Definition>| new.get(&old.id).is_some_and(|new| new.source != Source::Database);
-        let gone = old.assistants().iter().filter(of_a_file).filter(|old| !stays(old)).map(|old| old.id.clone());
+        let others = old.assistants().iter().filter(|old| !in_new.contains(&Arc::as_ptr(old)));
+        let gone = others.filter(of_a_file).filter(|old| !stays(old)).map(|old| old.id.clone());
         Self { changed, gone: gone.collect() }
     }
 

@@ -7,6 +7,9 @@ use super::document::digest;
 use super::segment::Label;
 use crate::registry::{Definition, Registry};
 
+/// Changes from which an index may be built anew: fewer are always written one by one.
+const CHANGES_MIN: usize = 64;
+
 /// What makes an index of one registry that of another.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Update<'a> {
@@ -64,9 +67,6 @@ impl<'a> Update<'a> {
 
     /// Whether it is as much work as building the index of `registry` anew.
     pub(super) fn is_all(&self, registry: &Registry) -> bool {
-        self.gone.len() + self.new.len() > registry.assistants().len() / 2 + SMALL
+        self.gone.len() + self.new.len() > registry.assistants().len() / 2 + CHANGES_MIN
     }
 }
-
-/// Changes that are never too many.
-const SMALL: usize = 64;

@@ -1,14 +1,14 @@
 //! What a search reads of the index: the postings, lengths and places of every segment.
 
 use tantivy::fieldnorm::FieldNormReader;
-use tantivy::postings::{Postings, SegmentPostings};
-use tantivy::{DocSet, Index, TERMINATED};
+use tantivy::postings::{BlockSegmentPostings, Postings, TermInfo};
+use tantivy::{DocSet, Index, TERMINATED, Term};
 
 use super::document;
 use super::explain::InField;
 use super::query::{Matched, Weighed};
 use super::scoring::{self, FIELDS, Gains, WEIGHTS};
-use super::segment::{Before, Segment};
+use super::segment::{Earlier, Segment};
 use super::vocabulary::Vocabulary;
 use crate::registry::Registry;
 
@@ -19,6 +19,28 @@ pub(super) struct Corpus {
     pub(super) documents: u64,
     /// Of each field.
     pub(super) gains: [Gains; FIELDS],
+}
+
+/// Documents that are answered for at a time: few enough that all sums stay next to the processor.
+const WINDOW: usize = 2_048;
+
+/// Where a term is found.
+pub(super) struct Lists {
+    /// In how many documents it is, by field.
+    pub(super) counts: [u64; FIELDS],
+    /// By segment and field.
+    found: Vec<[Option<TermInfo>; FIELDS]>,
+}
+
+impl Lists {
+    /// The most documents that have it in one field.
+    pub(super) fn documents(&self) -> u64 {
+        self.counts.into_iter().max().unwrap_or(0)
+    }
+
+    fn of(&self, segment: usize, field: usize) -> Option<&TermInfo> {
+        self.found[segment][field].as_ref()
+    }
 }
 
 /// How a document answers a query.
@@ -39,9 +61,11 @@ struct Added {
     gains: f32,
 }
 
-/// The documents of a field that have a term.
+/// The documents of a field that have a term, in order, as far as they are read.
 struct InOneField<'a> {
-    postings: SegmentPostings,
+    postings: BlockSegmentPostings,
+    /// How many of the block of postings are read.
+    read: usize,
     lengths: &'a FieldNormReader,
     gains: &'a Gains,
     weight: f32,
@@ -49,32 +73,70 @@ struct InOneField<'a> {
 }
 
 impl InOneField<'_> {
-    fn size_hint(&self) -> u32 {
-        self.postings.size_hint()
-    }
-
-    /// Tells what each document gets of this field and of those `before` it, which are in order, as these are.
-    fn add_to(mut self, before: &[Added], mut tell: impl FnMut(Added)) {
+    /// Reads on up to the document `end`, and tells what each gets of this field and of those `before` it, which are in
+    /// order, as these are.
+    fn add_to(&mut self, end: u32, before: &[Added], mut tell: impl FnMut(Added)) {
         let mut before = before.iter().copied().peekable();
-        let mut doc = self.postings.doc();
-        while doc != TERMINATED {
-            while let Some(added) = before.next_if(|added| added.doc < doc) {
+        loop {
+            let (docs, times) = (&self.postings.docs()[self.read..], &self.postings.freqs()[self.read..]);
+            let below = docs.partition_point(|doc| *doc < end);
+            for (&doc, &times) in docs[..below].iter().zip(times) {
+                while let Some(added) = before.next_if(|added| added.doc < doc) {
+                    tell(added);
+                }
+                let added = before.next_if(|added| added.doc == doc);
+                let mut added = added.unwrap_or(Added { doc, total: 0.0, gains: 0.0 });
+                let gain = self.weight * self.gains.of(self.lengths.fieldnorm_id(doc), times);
+                added.total += self.idf * gain;
+                added.gains += gain;
                 tell(added);
             }
-            let mut added = before.next_if(|added| added.doc == doc).unwrap_or(Added { doc, total: 0.0, gains: 0.0 });
-            let gain = self.weight * self.gains.of(self.lengths.fieldnorm_id(doc), self.postings.term_freq());
-            added.total += self.idf * gain;
-            added.gains += gain;
-            tell(added);
-            doc = self.postings.advance();
+            self.read += below;
+            if below < docs.len() || self.postings.docs().is_empty() {
+                return before.for_each(tell);
+            }
+            self.postings.advance();
+            self.read = 0;
         }
-        before.for_each(tell);
+    }
+}
+
+/// The documents that have a term, in order, as far as they are read.
+struct WithTerm<'a> {
+    /// The bit of the term.
+    matched: Matched,
+    worth: f32,
+    /// The longest list by far is that of the body.
+    body: Option<InOneField<'a>>,
+    others: Vec<InOneField<'a>>,
+}
+
+impl WithTerm<'_> {
+    /// Reads on up to the document `end`, and adds to the answers of a window that begins with the document `start`.
+    /// `so_far` and `merged` are room to work in.
+    fn add_to(&mut self, window: &mut [Answer], start: u32, end: u32, [so_far, merged]: &mut [Vec<Added>; 2]) {
+        so_far.clear();
+        for field in &mut self.others {
+            merged.clear();
+            field.add_to(end, so_far, |added| merged.push(added));
+            std::mem::swap(so_far, merged);
+        }
+        let mut take = |added: Added| {
+            let answer = &mut window[(added.doc - start) as usize];
+            answer.total += added.total;
+            answer.weight += self.worth * scoring::strength(added.gains);
+            answer.matched |= self.matched;
+        };
+        match &mut self.body {
+            Some(body) => body.add_to(end, so_far, take),
+            None => so_far.iter().copied().for_each(&mut take),
+        }
     }
 }
 
 impl Corpus {
     /// Reads `index`, which is that of `registry`. What `before` has read of it already is not read again.
-    pub(super) fn read(index: &Index, registry: &Registry, before: Option<&Before<'_>>) -> tantivy::Result<Self> {
+    pub(super) fn read(index: &Index, registry: &Registry, before: Option<&Earlier<'_>>) -> tantivy::Result<Self> {
         let (_, fields) = document::schema();
         let mut segments = Vec::new();
         for segment in index.searchable_segments()? {
@@ -96,52 +158,54 @@ impl Corpus {
         Ok(Self { segments, documents, gains })
     }
 
-    /// How the documents of `segment` answer a query of these `terms`.
-    pub(super) fn answers(&self, segment: &Segment, terms: &[Weighed]) -> std::io::Result<Vec<Answer>> {
-        let mut answers = vec![Answer::default(); segment.places.len()];
+    /// Tells how the documents of the segment number `number` answer a query of these `terms`; each that has any of them,
+    /// in order.
+    pub(super) fn answers(
+        &self,
+        number: usize,
+        terms: &[Weighed],
+        mut tell: impl FnMut(usize, Answer),
+    ) -> std::io::Result<()> {
+        let segment = &self.segments[number];
+        let mut lists = Vec::with_capacity(terms.len());
         for (n, term) in terms.iter().enumerate() {
-            let mut so_far: Vec<Added> = Vec::new();
-            for at in 0..FIELDS - 1 {
-                if let Some(postings) = self.postings(segment, term, at)? {
-                    let mut merged = Vec::with_capacity(so_far.len() + postings.size_hint() as usize);
-                    postings.add_to(&so_far, |added| merged.push(added));
-                    so_far = merged;
+            let mut fields = [const { None }; FIELDS];
+            for (at, field) in fields.iter_mut().enumerate() {
+                *field = self.postings(number, term, at)?;
+            }
+            let [head, lead, body] = fields;
+            let others = [head, lead].into_iter().flatten().collect();
+            lists.push(WithTerm { matched: 1 << n, worth: term.worth, body, others });
+        }
+        lists.retain(|list| list.body.is_some() || !list.others.is_empty());
+        let documents = if lists.is_empty() { 0 } else { segment.places.len() };
+        let mut window = vec![Answer::default(); WINDOW.min(documents)];
+        let mut room = [Vec::new(), Vec::new()];
+        for start in (0..documents).step_by(WINDOW) {
+            let end = (start + WINDOW).min(documents);
+            let (first, last) = (number_of(start), number_of(end));
+            lists.iter_mut().for_each(|list| list.add_to(&mut window, first, last, &mut room));
+            for (doc, answer) in (start..end).zip(&mut window) {
+                if answer.matched != 0 {
+                    tell(doc, std::mem::take(answer));
                 }
             }
-            let mut take = |added: Added| {
-                let answer = &mut answers[added.doc as usize];
-                answer.total += added.total;
-                answer.weight += term.worth * scoring::strength(added.gains);
-                answer.matched |= 1 << n;
-            };
-            // The body is the longest list by far: what it has is merged where it goes.
-            match self.postings(segment, term, FIELDS - 1)? {
-                Some(postings) => postings.add_to(&so_far, take),
-                None => so_far.into_iter().for_each(&mut take),
-            }
         }
-        Ok(answers)
+        Ok(())
     }
 
     /// The documents that have a term in the field number `at`.
-    fn postings<'a>(
-        &'a self,
-        segment: &'a Segment,
-        term: &Weighed,
-        at: usize,
-    ) -> std::io::Result<Option<InOneField<'a>>> {
-        if term.counts[at] == 0 {
-            return Ok(None);
-        }
-        let text = &segment.texts[at];
-        let with = |postings| InOneField {
-            postings,
+    fn postings<'a>(&'a self, number: usize, term: &Weighed, at: usize) -> std::io::Result<Option<InOneField<'a>>> {
+        let text = &self.segments[number].texts[at];
+        let Some(found) = term.lists.of(number, at).filter(|_| term.lists.counts[at] > 0) else { return Ok(None) };
+        Ok(Some(InOneField {
+            postings: text.block_postings(found)?,
+            read: 0,
             lengths: &text.lengths,
             gains: &self.gains[at],
             weight: WEIGHTS[at],
             idf: term.idfs[at],
-        };
-        Ok(text.postings(&term.term)?.map(with))
+        }))
     }
 
     /// What the field number `at` of a document adds for a term, as [`Corpus::answers`] sums it up.
@@ -152,7 +216,7 @@ impl Corpus {
         term: &Weighed,
         at: usize,
     ) -> std::io::Result<Option<InField>> {
-        let (text, doc) = (&segment.texts[at], u32::try_from(doc).unwrap_or(TERMINATED));
+        let (text, doc) = (&segment.texts[at], number_of(doc));
         let Some(mut postings) = text.postings(&term.term)? else { return Ok(None) };
         if postings.doc() < doc {
             postings.seek(doc);
@@ -166,7 +230,7 @@ impl Corpus {
             field: document::NAMES[at],
             times,
             length: text.lengths.fieldnorm(doc),
-            documents: term.counts[at],
+            documents: term.lists.counts[at],
             idf: term.idfs[at],
             gain,
             contribution: term.idfs[at] * gain,
@@ -178,14 +242,24 @@ impl Corpus {
         self.segments.iter().map(Segment::vocabulary).collect()
     }
 
-    /// In how many documents a term is, by field.
-    pub(super) fn counts(&self, term: &str) -> tantivy::Result<[u64; FIELDS]> {
-        let mut counts = [0; FIELDS];
+    /// Looks a term up.
+    pub(super) fn lists(&self, term: &str) -> std::io::Result<Lists> {
+        let terms = document::schema().1.texts.map(|field| Term::from_field_text(field, term));
+        let mut lists = Lists { counts: [0; FIELDS], found: Vec::with_capacity(self.segments.len()) };
         for segment in &self.segments {
-            for (count, text) in counts.iter_mut().zip(&segment.texts) {
-                *count += segment.count(text, term)?;
+            let mut found = [const { None }; FIELDS];
+            for (at, found) in found.iter_mut().enumerate() {
+                let (info, count) = segment.look_up(at, &terms[at])?;
+                lists.counts[at] += count;
+                *found = info;
             }
+            lists.found.push(found);
         }
-        Ok(counts)
+        Ok(lists)
     }
+}
+
+/// A document's number as tantivy has it.
+fn number_of(doc: usize) -> u32 {
+    u32::try_from(doc).unwrap_or(TERMINATED)
 }

@@ -10,33 +10,31 @@ use crate::registry::{Definition, slug};
 /// Bytes of a name that is compared word by word; one of its words could be left out else.
 const WORDS_BYTES_MAX: usize = 64;
 
-/// Most keys of an assistant: two each of its id, its name, and its name with the words of `camelCase` parted.
-const KEYS_MAX: usize = 6;
-
 /// Places of assistants, by what their id and name may be written as.
 pub(super) struct Exact {
-    /// The hashes of the keys of each assistant; those that it has not are its first one again.
-    own: Vec<[u64; KEYS_MAX]>,
-    /// The same with their places, in order.
+    /// The hashes of all keys with their places, in order.
     places: Vec<(u64, u32)>,
 }
 
 impl Exact {
     /// Of these `assistants`. Those that `before` has too, at the place that is told for theirs, are not looked at again.
     pub(super) fn new(assistants: &[Arc<Definition>], before: Option<(&Self, &[Option<usize>])>) -> Self {
-        let mut known: Vec<Option<[u64; KEYS_MAX]>> = vec![None; assistants.len()];
+        let mut known = vec![false; assistants.len()];
+        let mut places = Vec::new();
         if let Some((before, moves)) = before {
-            for (own, place) in before.own.iter().zip(moves) {
-                place.iter().for_each(|place| known[*place] = Some(*own));
+            moves.iter().flatten().for_each(|place| known[*place] = true);
+            let moved: Vec<_> = moves.iter().map(|place| place.and_then(|place| u32::try_from(place).ok())).collect();
+            places.extend(before.places.iter().filter_map(|(hash, place)| Some((*hash, moved[*place as usize]?))));
+        }
+        for ((place, found), known) in (0..).zip(assistants).zip(known) {
+            if !known {
+                places.extend(own_keys(found).iter().map(|key| (hash(key), place)));
             }
         }
-        let own: Vec<_> =
-            known.into_iter().zip(assistants).map(|(known, found)| known.unwrap_or_else(|| hashes(found))).collect();
-        let mut places: Vec<(u64, u32)> =
-            (0..).zip(&own).flat_map(|(place, own)| own.iter().map(move |hash| (*hash, place))).collect();
-        places.sort_unstable();
+        // Stable: what was in order mostly is so still.
+        places.sort();
         places.dedup();
-        Self { own, places }
+        Self { places }
     }
 
     /// The places among `assistants`, of which it is, of those that `text` names, in order.
@@ -55,11 +53,6 @@ impl Exact {
         found.dedup();
         found
     }
-}
-
-fn hashes(found: &Definition) -> [u64; KEYS_MAX] {
-    let all: Vec<u64> = own_keys(found).iter().map(|key| hash(key)).collect();
-    std::array::from_fn(|n| all.get(n).or(all.first()).copied().unwrap_or_default())
 }
 
 fn hash(key: &str) -> u64 {

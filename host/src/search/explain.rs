@@ -104,7 +104,7 @@ impl SearchIndex {
         let weighed = query::weigh(&self.corpus, &terms)?;
         let (answer, words) = self.parts(place, &terms, &weighed).map_err(tantivy::TantivyError::from)?;
         let enough = scoring::enough(self.corpus.documents, weighed.iter().map(|term| term.idf).sum());
-        let own_score = if answer.matched == 0 { 0.0 } else { (answer.weight / enough).clamp(0.0, 1.0) };
+        let own_score = if answer.matched == 0 { 0.0 } else { scoring::score(answer.weight, enough) };
         let found = self.search(text, filter, usize::MAX)?;
         let at = found.hits.iter().position(|hit| hit.id == *id);
         let verdict = match at {
@@ -136,12 +136,17 @@ impl SearchIndex {
         terms: &[query::QueryTerm],
         weighed: &[Weighed],
     ) -> std::io::Result<(Answer, Vec<Word>)> {
-        let own = self.corpus.segments.iter().find_map(|segment| {
+        let own = self.corpus.segments.iter().enumerate().find_map(|(number, segment)| {
             let doc = segment.places.iter().position(|found| *found == Some(place))?;
-            Some((segment, doc))
+            Some((number, segment, doc))
         });
-        let Some((segment, doc)) = own else { return Ok((Answer::default(), Vec::new())) };
-        let answer = self.corpus.answers(segment, weighed)?[doc];
+        let mut answer = Answer::default();
+        let Some((number, segment, doc)) = own else { return Ok((answer, Vec::new())) };
+        self.corpus.answers(number, weighed, |of, found| {
+            if of == doc {
+                answer = found;
+            }
+        })?;
         let words = terms.iter().zip(weighed).map(|(term, weighed)| -> std::io::Result<Word> {
             let mut fields = Vec::with_capacity(FIELDS);
             for at in 0..FIELDS {
@@ -152,7 +157,7 @@ impl SearchIndex {
                 written: term.written.clone(),
                 term: weighed.term.clone(),
                 repaired: term.term != weighed.term,
-                documents: weighed.documents(),
+                documents: weighed.lists.documents(),
                 idf: weighed.idf,
                 worth: weighed.worth,
                 strength,

@@ -1,35 +1,19 @@
 //! The index: in memory, or on disk where it is checked before it is believed.
-//!
-//! A writer is there only while something is written: it takes [`WRITER_BYTES`], threads, and the lock of the folder.
 
+use std::collections::HashSet;
 use std::fs;
+use std::io::Write;
 use std::path::Path;
-use std::sync::Arc;
 
-use tantivy::directory::{Directory, INDEX_WRITER_LOCK};
-use tantivy::indexer::{IndexWriterOptions, LogMergePolicy};
-use tantivy::{Index, IndexSettings, IndexWriter, TantivyError, Term};
+use tantivy::directory::{Directory, INDEX_WRITER_LOCK, META_LOCK, RamDirectory, TerminatingWrite};
+use tantivy::index::SegmentId;
+use tantivy::{Index, IndexSettings, TantivyError};
 
 use super::analyzer::{ANALYZER_VERSION, analyzer};
-use super::changes::Update;
-use super::document::{ANALYZER, document, schema};
+use super::document::{ANALYZER, schema};
 use super::files::{Files, LISTS, clear};
-use crate::registry::{Definition, READER_VERSION, Registry};
-
-/// Bytes that a thread of the writer may use before it writes a segment; the least that tantivy takes.
-const WRITER_BYTES: usize = 15_000_000;
-/// Threads that build an index.
-const THREADS_MAX: usize = 4;
-/// Assistants that another thread is worth.
-const ASSISTANTS_A_THREAD: usize = 1_000;
-/// Segments of about one size that become one.
-const SEGMENTS_MERGED: usize = 8;
-/// Segments below this are of one size, documents.
-const SMALL_SEGMENT: u32 = 64;
-/// By how much segments of one size may differ: as the power of two.
-const SIZE_POWER: f64 = 3.0;
-/// The share of a segment that may be deleted before it is written anew.
-const DELETED_SHARE_MAX: f32 = 0.2;
+use super::writing::fill;
+use crate::registry::{READER_VERSION, Registry};
 
 /// An index that lives as long as the program.
 pub(super) fn in_memory(registry: &Registry) -> tantivy::Result<Index> {
@@ -60,7 +44,35 @@ pub(super) fn open(folder: &Path) -> tantivy::Result<Option<Index>> {
     }
 }
 
-/// The same in any directory.
+/// A copy in memory of the index in `folder`, as [`open`]. Another program may be writing that one, which stays as it is.
+pub(super) fn copy(folder: &Path) -> tantivy::Result<Option<Index>> {
+    if !LISTS.iter().all(|list| folder.join(list).exists()) {
+        return Ok(None);
+    }
+    let files = Files::open(folder)?;
+    let copied = RamDirectory::create();
+    // What the lists name is not removed while it is copied.
+    let lock = files.acquire_lock(&META_LOCK).map_err(|error| TantivyError::LockFailure(error, None))?;
+    for list in LISTS.iter().map(Path::new) {
+        copied.atomic_write(list, &files.atomic_read(list)?)?;
+    }
+    let segments = Index::open(files.clone())?.searchable_segment_ids()?;
+    let segments: HashSet<String> = segments.iter().map(SegmentId::uuid_string).collect();
+    for entry in fs::read_dir(folder)? {
+        let name = entry?.file_name();
+        let Some(name) = name.to_str().filter(|name| name.split('.').next().is_some_and(|id| segments.contains(id)))
+        else {
+            continue;
+        };
+        let mut copy = copied.open_write(Path::new(name))?;
+        copy.write_all(&files.open_read(Path::new(name))?.read_bytes()?)?;
+        copy.terminate()?;
+    }
+    drop(lock);
+    open_in(copied)
+}
+
+/// The same as [`open`] in any directory.
 pub(super) fn open_in(files: impl Into<Box<dyn Directory>>) -> tantivy::Result<Option<Index>> {
     let index = Index::open(files)?;
     if index.load_metas()?.payload != Some(stamp()) || index.schema() != schema().0 {
@@ -73,26 +85,6 @@ pub(super) fn open_in(files: impl Into<Box<dyn Directory>>) -> tantivy::Result<O
     Ok(Some(with_analyzer(index)))
 }
 
-/// Makes `update` one commit.
-pub(super) fn apply(index: &Index, update: &Update<'_>) -> tantivy::Result<()> {
-    let (_, fields) = schema();
-    let mut writer = writer(index, update.new.len())?;
-    // What is new goes too: an update before this one may have been written and given up.
-    for id in update.gone.iter().copied().chain(update.new.iter().map(|new| new.id.as_str())) {
-        writer.delete_term(Term::from_field_text(fields.id, id));
-    }
-    add(&mut writer, &update.new)?;
-    commit(writer)
-}
-
-/// Makes the index that of `registry`, whatever it was of, as one commit.
-pub(super) fn fill(index: &Index, registry: &Registry) -> tantivy::Result<()> {
-    let mut writer = writer(index, registry.assistants().len())?;
-    writer.delete_all_documents()?;
-    add(&mut writer, &registry.assistants().iter().collect::<Vec<_>>())?;
-    commit(writer)
-}
-
 fn with_analyzer(index: Index) -> Index {
     index.tokenizers().register(ANALYZER, analyzer());
     index
@@ -100,39 +92,6 @@ fn with_analyzer(index: Index) -> Index {
 
 /// How the documents of an index are made. Kept in the commit itself, so it is never half true; of what they are made
 /// stands in each of them.
-fn stamp() -> String {
+pub(super) fn stamp() -> String {
     format!("analyzer {ANALYZER_VERSION} reader {READER_VERSION}")
-}
-
-fn writer(index: &Index, documents: usize) -> tantivy::Result<IndexWriter> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
-    let options = IndexWriterOptions::builder()
-        .memory_budget_per_thread(WRITER_BYTES)
-        .num_worker_threads((documents / ASSISTANTS_A_THREAD).clamp(1, cores))
-        .num_merge_threads(1)
-        .build();
-    let writer = index.writer_with_options(options)?;
-    let mut merging = LogMergePolicy::default();
-    merging.set_min_num_segments(SEGMENTS_MERGED);
-    merging.set_min_layer_size(SMALL_SEGMENT);
-    merging.set_level_log_size(SIZE_POWER);
-    merging.set_del_docs_ratio_before_merge(DELETED_SHARE_MAX);
-    writer.set_merge_policy(Box::new(merging));
-    Ok(writer)
-}
-
-fn add(writer: &mut IndexWriter, definitions: &[&Arc<Definition>]) -> tantivy::Result<()> {
-    let (_, fields) = schema();
-    for definition in definitions {
-        writer.add_document(document(fields, definition))?;
-    }
-    Ok(())
-}
-
-/// Commits, and waits for the merges that come of it.
-fn commit(mut writer: IndexWriter) -> tantivy::Result<()> {
-    let mut commit = writer.prepare_commit()?;
-    commit.set_payload(&stamp());
-    commit.commit()?;
-    writer.wait_merging_threads()
 }

@@ -1,7 +1,7 @@
 //! From a caller's text to weighted terms. The text is never parsed as a query: every sign in it is just no letter.
 
 use super::analyzer::analyzer;
-use super::corpus::Corpus;
+use super::corpus::{Corpus, Lists};
 use super::scoring::{self, FIELDS};
 
 /// Bytes of a query that are read.
@@ -70,8 +70,8 @@ pub(super) struct Weighed {
     pub(super) idf: f32,
     /// What a document gets that has it; less than `idf` where it is repaired.
     pub(super) worth: f32,
-    /// In how many documents it is, by field.
-    pub(super) counts: [u64; FIELDS],
+    /// Where it is found.
+    pub(super) lists: Lists,
     /// Its weight for the order, by field.
     pub(super) idfs: [f32; FIELDS],
 }
@@ -105,12 +105,11 @@ pub(super) fn weigh(corpus: &Corpus, terms: &[QueryTerm]) -> tantivy::Result<Vec
     let mut repairs = 0;
     let mut all = Vec::with_capacity(terms.len());
     for QueryTerm { term, written } in terms {
-        let mut weighed = Weighed::new(corpus, term.clone(), corpus.counts(term)?);
-        if weighed.documents() == 0 && is_repairable(term) && !written.contains(SIGNS) && repairs < REPAIRS_MAX {
+        let mut weighed = Weighed::new(corpus, term.clone(), corpus.lists(term)?);
+        if weighed.lists.documents() == 0 && is_repairable(term) && !written.contains(SIGNS) && repairs < REPAIRS_MAX {
             repairs += 1;
-            if let Some(repaired) = repaired(corpus, term)? {
-                let counts = corpus.counts(&repaired)?;
-                let found = Weighed::new(corpus, repaired, counts);
+            if let Some((repaired, lists)) = repaired(corpus, term)? {
+                let found = Weighed::new(corpus, repaired, lists);
                 // It may just be another word, so whoever has it gets half.
                 weighed = Weighed { worth: found.idf * scoring::DOUBT, ..found };
             }
@@ -121,30 +120,26 @@ pub(super) fn weigh(corpus: &Corpus, terms: &[QueryTerm]) -> tantivy::Result<Vec
 }
 
 impl Weighed {
-    fn new(corpus: &Corpus, term: String, counts: [u64; FIELDS]) -> Self {
+    fn new(corpus: &Corpus, term: String, lists: Lists) -> Self {
         let idf = |count| scoring::idf(corpus.documents, count);
-        let whole = idf(counts.into_iter().max().unwrap_or(0));
-        Self { term, idf: whole, worth: whole, counts, idfs: counts.map(idf) }
-    }
-
-    /// The most documents that have it in one field.
-    pub(super) fn documents(&self) -> u64 {
-        self.counts.into_iter().max().unwrap_or(0)
+        let (whole, idfs) = (idf(lists.documents()), lists.counts.map(idf));
+        Self { term, idf: whole, worth: whole, lists, idfs }
     }
 }
 
 /// The word of the index that most documents have, of those one typo away from `term`.
-fn repaired(corpus: &Corpus, term: &str) -> tantivy::Result<Option<String>> {
-    let mut best: Option<(u64, String)> = None;
+fn repaired(corpus: &Corpus, term: &str) -> tantivy::Result<Option<(String, Lists)>> {
+    let mut best: Option<(String, Lists)> = None;
     let vocabularies = corpus.vocabularies()?;
     for candidate in one_typo_away(term, |text| vocabularies.iter().any(|words| words.may_have(text))) {
-        let count = corpus.counts(&candidate)?.into_iter().max().unwrap_or(0);
+        let lists = corpus.lists(&candidate)?;
+        let rank = (lists.documents(), &candidate);
         // Of two that are as frequent, the last in the alphabet, so that the same query has the same answer.
-        if count > 0 && best.as_ref().is_none_or(|best| (best.0, &best.1) < (count, &candidate)) {
-            best = Some((count, candidate));
+        if rank.0 > 0 && best.as_ref().is_none_or(|(word, lists)| (lists.documents(), word) < rank) {
+            best = Some((candidate, lists));
         }
     }
-    Ok(best.map(|(_, term)| term))
+    Ok(best)
 }
 
 fn is_repairable(term: &str) -> bool {

@@ -62,6 +62,11 @@ pub(super) fn enough(documents: u64, whole: f32) -> f32 {
     whole.min(ENOUGH * idf(documents, 1))
 }
 
+/// The score of a document whose matched words weigh `weight`, from 0 to 1.
+pub(super) fn score(weight: f32, enough: f32) -> f32 {
+    (weight / enough).clamp(0.0, 1.0)
+}
+
 /// What a word with these gains adds to the score, as a part of its `idf`.
 pub(super) fn strength(gains: f32) -> f32 {
     (gains / SURE).min(1.0)
@@ -119,5 +124,6 @@ mod tests {
         assert_eq!(enough(10, 0.5), 0.5);
         assert_eq!(enough(10, 1e6), ENOUGH * idf(10, 1));
         assert_eq!((strength(SURE / 2.0), strength(7.0)), (0.5, 1.0));
+        assert_eq!((score(0.0, 4.0), score(1.0, 4.0), score(9.0, 4.0)), (0.0, 0.25, 1.0));
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::index::SegmentId;
-use tantivy::postings::SegmentPostings;
+use tantivy::postings::{BlockSegmentPostings, SegmentPostings, TermInfo};
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocSet, InvertedIndexReader, SegmentReader, Term};
 
@@ -46,7 +46,7 @@ pub(super) struct Text {
 }
 
 /// The corpus that comes before another one.
-pub(super) struct Before<'a> {
+pub(super) struct Earlier<'a> {
     pub(super) corpus: &'a Corpus,
     pub(super) assistants: &'a [Arc<Definition>],
     pub(super) exact: &'a Exact,
@@ -57,7 +57,7 @@ pub(super) struct Before<'a> {
 /// The id of a document, and of what it was made.
 pub(super) type Label = (String, u64);
 
-impl Before<'_> {
+impl Earlier<'_> {
     pub(super) fn segment(&self, segment: &tantivy::Segment) -> Option<&Segment> {
         self.corpus.segments.iter().find(|known| known.id == segment.id())
     }
@@ -76,7 +76,7 @@ impl Segment {
     }
 
     /// The same of the next registry.
-    pub(super) fn moved(&self, before: &Before<'_>) -> Self {
+    pub(super) fn moved(&self, before: &Earlier<'_>) -> Self {
         Self {
             id: self.id,
             texts: self.texts.clone(),
@@ -93,7 +93,7 @@ impl Segment {
         &self,
         fields: Fields,
         segment: &tantivy::Segment,
-        before: &Before<'_>,
+        before: &Earlier<'_>,
     ) -> tantivy::Result<Self> {
         let reader = SegmentReader::open(segment)?;
         let mut places = Vec::with_capacity(self.places.len());
@@ -139,11 +139,12 @@ impl Segment {
         Ok(self.vocabulary.get_or_init(|| made))
     }
 
-    /// In how many documents `term` is in the field `text`.
-    pub(super) fn count(&self, text: &Text, term: &str) -> io::Result<u64> {
-        let term = Term::from_field_text(text.field, term);
-        let all = u64::from(text.inverted.doc_freq(&term)?);
-        Ok(all.saturating_sub(self.gone.get(&term).copied().unwrap_or(0)))
+    /// Where `term` of the field number `at` is, and in how many documents.
+    pub(super) fn look_up(&self, at: usize, term: &Term) -> io::Result<(Option<TermInfo>, u64)> {
+        let found = self.texts[at].inverted.get_term_info(term)?;
+        let all = found.as_ref().map_or(0, |found| u64::from(found.doc_freq));
+        let count = all.saturating_sub(self.gone.get(term).copied().unwrap_or(0));
+        Ok((found, count))
     }
 }
 
@@ -152,6 +153,10 @@ impl Text {
         let lengths = reader.get_fieldnorms_reader(field)?;
         let words = reader.doc_ids_alive().map(|doc| u64::from(lengths.fieldnorm(doc))).sum();
         Ok(Self { field, inverted: reader.inverted_index(field)?, lengths, words })
+    }
+
+    pub(super) fn block_postings(&self, found: &TermInfo) -> io::Result<BlockSegmentPostings> {
+        self.inverted.read_block_postings_from_terminfo(found, IndexRecordOption::WithFreqs)
     }
 
     pub(super) fn postings(&self, term: &str) -> io::Result<Option<SegmentPostings>> {

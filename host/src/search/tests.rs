@@ -1,5 +1,7 @@
 mod disk;
+mod merges;
 mod updates;
+mod watched;
 
 use std::time::Instant;
 

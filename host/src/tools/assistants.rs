@@ -129,7 +129,7 @@ struct Search {
 struct Found {
     /// Best first.
     items: Vec<FoundItem>,
-    /// Assistants that share a word with the query.
+    /// Assistants with at least the least score.
     total_matches: u32,
 }
 

@@ -27,7 +27,7 @@ pub trait Engine {
 pub enum Kind {
     /// The host's search.
     Ours,
-    /// FTS5 as document 004 plans it.
+    /// FTS5 as a plain full-text search: the caller's text is the expression.
     Fts5Raw,
     /// FTS5 as fairly as it can be asked.
     Fts5Fair,

@@ -1,4 +1,4 @@
-//! SQLite's FTS5, two ways: as document 004 plans it, and as fairly as it can be asked.
+//! SQLite's FTS5, two ways: as a plain full-text search, and as fairly as it can be asked.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ const STOP_WORDS: &[&str] = &[
 /// How FTS5 is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// `fts5(id, name, description)`, and the caller's text is the MATCH expression: document 004's plan.
+    /// `fts5(id, name, description)`, and the caller's text is the MATCH expression: a plain full-text search.
     Raw,
     /// Name, description and body with the Porter stemmer, and any of the quoted words of the text but stop words.
     Fair,

@@ -19,6 +19,7 @@ mod embedding;
 mod endings;
 #[cfg(target_os = "linux")]
 mod faults;
+mod finding;
 mod following;
 mod handing;
 #[cfg(target_os = "linux")]

@@ -4,12 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use tantivy::directory::error::{DeleteError, LockError, OpenReadError, OpenWriteError};
-use tantivy::directory::{Directory, DirectoryLock, FileHandle, Lock, WatchCallback, WatchHandle, WritePtr};
-
 use super::updates::answers;
+use super::watched::Watched;
 use super::*;
-use crate::search::files::Files;
 
 /// The files of an index, by size, largest first.
 fn files(folder: &Path) -> Vec<PathBuf> {
@@ -20,12 +17,12 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-fn open(folder: &Path, registry: &Registry) -> SearchIndex {
+pub(super) fn open(folder: &Path, registry: &Registry) -> SearchIndex {
     SearchIndex::on_disk(folder, registry).expect("on disk")
 }
 
 /// Copies the files of `from`, with what is not yet whole.
-fn copy(from: &Path, to: &Path) {
+pub(super) fn copy(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).expect("a folder") {
         let entry = entry.expect("an entry");
         fs::copy(entry.path(), to.join(entry.file_name())).expect("copied");
@@ -116,7 +113,8 @@ fn another_version_is_built_anew() {
     let staff = registry(STAFF);
     let index = open(folder.path(), &staff);
     // A later version would have written the same otherwise.
-    let mut writer: tantivy::IndexWriter = index.index.writer_with_num_threads(1, 15_000_000).expect("a writer");
+    let mut writer: tantivy::IndexWriter =
+        index.writing.index.writer_with_num_threads(1, 15_000_000).expect("a writer");
     let mut commit = writer.prepare_commit().expect("prepared");
     commit.set_payload("analyzer 0 reader 0");
     commit.commit().expect("committed");
@@ -147,6 +145,44 @@ fn what_cannot_be_on_disk_is_in_memory() {
     assert_eq!(ids(&SearchIndex::open(&no_folder, &staff).expect("in memory"), "C++")[0], "cpp-pro");
 }
 
+/// Whatever the index on disk is of, and whoever writes it, a copy has the answers of its registry, and nothing on disk is
+/// another after it.
+#[test]
+fn a_copy_leaves_the_index_as_it_is() {
+    let staff = registry(STAFF);
+    let folder = Folder::new();
+    let read = || {
+        let read = |path: PathBuf| (fs::read(&path).expect("a file"), path);
+        files(folder.path()).into_iter().map(read).collect::<Vec<_>>()
+    };
+    let check = |what: &str| {
+        let before = read();
+        for registry in [&staff, &registry(&STAFF[2..]), &registry(&["cpp-pro | Cooks | You cook."]), &registry(&[])] {
+            let copied = SearchIndex::copied(folder.path(), registry).expect("an index");
+            assert!(copied.folder.is_none());
+            assert_eq!(answers(&copied), answers(&SearchIndex::in_memory(registry).expect("an index")), "{what}");
+        }
+        assert_eq!(read(), before, "{what}");
+    };
+    check("none");
+    let index = open(folder.path(), &registry(&STAFF[1..]));
+    check("another");
+    let index = index.follow(&staff).expect("followed");
+    check("the same, in two parts");
+    let writer: tantivy::IndexWriter =
+        index.writing.index.writer_with_num_threads(1, 15_000_000).expect("another program writes");
+    check("written by another program");
+    drop(writer);
+    assert!(index::copy(folder.path()).expect("whole").is_some());
+    let largest = files(folder.path()).remove(0);
+    let mut bytes = fs::read(&largest).expect("a file");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(largest, bytes).expect("written");
+    assert!(index::copy(folder.path()).is_err());
+    check("damaged");
+}
+
 #[test]
 fn a_folder_that_goes_away_meanwhile_is_built_anew() {
     let folder = Folder::new();
@@ -173,69 +209,6 @@ fn other_files_in_the_folder_stay() {
     assert_eq!(fs::read_to_string(folder.path().join("mine.txt")).expect("kept"), "mine");
 }
 
-/// Files of an index, copied as they are before each step of a writer: what a kill there leaves.
-#[derive(Clone, Debug)]
-struct Stepped {
-    files: Files,
-    folder: PathBuf,
-    kills: Arc<Mutex<Vec<PathBuf>>>,
-    into: PathBuf,
-}
-
-impl Stepped {
-    fn step(&self) {
-        let mut kills = self.kills.lock().expect("no panic before");
-        let to = self.into.join(kills.len().to_string());
-        fs::create_dir(&to).expect("a folder");
-        copy(&self.folder, &to);
-        kills.push(to);
-    }
-}
-
-impl Directory for Stepped {
-    fn get_file_handle(&self, path: &Path) -> Result<Arc<dyn FileHandle>, OpenReadError> {
-        self.files.get_file_handle(path)
-    }
-
-    fn delete(&self, path: &Path) -> Result<(), DeleteError> {
-        self.step();
-        self.files.delete(path)
-    }
-
-    fn exists(&self, path: &Path) -> Result<bool, OpenReadError> {
-        self.files.exists(path)
-    }
-
-    fn open_write(&self, path: &Path) -> Result<WritePtr, OpenWriteError> {
-        self.step();
-        let opened = self.files.open_write(path);
-        self.step();
-        opened
-    }
-
-    fn atomic_read(&self, path: &Path) -> Result<Vec<u8>, OpenReadError> {
-        self.files.atomic_read(path)
-    }
-
-    fn atomic_write(&self, path: &Path, data: &[u8]) -> std::io::Result<()> {
-        self.step();
-        self.files.atomic_write(path, data)
-    }
-
-    fn sync_directory(&self) -> std::io::Result<()> {
-        self.step();
-        self.files.sync_directory()
-    }
-
-    fn acquire_lock(&self, lock: &Lock) -> Result<DirectoryLock, LockError> {
-        self.files.acquire_lock(lock)
-    }
-
-    fn watch(&self, watch_callback: WatchCallback) -> tantivy::Result<WatchHandle> {
-        self.files.watch(watch_callback)
-    }
-}
-
 /// At whichever step of updates a host is killed, the next start has the right answers, of the assistants before as of
 /// those after.
 #[test]
@@ -243,18 +216,22 @@ fn a_kill_at_any_step_loses_nothing() {
     let registries: Vec<_> = (0..6).map(|n| registry(&STAFF[n % 3..STAFF.len() - n / 3])).collect();
     let (folder, kills) = (Folder::new(), Folder::new());
     drop(open(folder.path(), &registries[0]));
-    let stepped = Stepped {
-        files: Files::open(folder.path()).expect("files"),
-        folder: folder.path().to_owned(),
-        kills: Arc::default(),
-        into: kills.path().to_owned(),
-    };
-    let index = index::open_in(Box::new(stepped.clone()) as Box<dyn Directory>).expect("whole").expect("an index");
-    let mut index = SearchIndex::caught_up(index, &registries[0]).expect("an index");
+    let places = Arc::new(Mutex::new(Vec::new()));
+    // The files as they are before each step: what a kill there leaves.
+    let (from, into, left) = (folder.path().to_owned(), kills.path().to_owned(), places.clone());
+    let watched = Watched::new(folder.path(), move |_| {
+        let mut places = left.lock().expect("no panic before");
+        let to = into.join(places.len().to_string());
+        fs::create_dir(&to).expect("a folder");
+        copy(&from, &to);
+        places.push(to);
+    });
+    let mut index = watched.index(&registries[0]);
     for registry in &registries[1..] {
         index = index.next(registry).expect("followed");
+        index.merge().expect("merged");
     }
-    let places = stepped.kills.lock().expect("no panic before").clone();
+    let places = places.lock().expect("no panic before").clone();
     let ends = [&registries[0], &registries[5]]
         .map(|registry| (registry, answers(&SearchIndex::in_memory(registry).expect("an index"))));
     let mut kept = 0;

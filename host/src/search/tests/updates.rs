@@ -45,7 +45,7 @@ fn cook(name: &str, fruit: &[usize]) -> String {
 fn keeps_the_documents_that_stay() {
     let folder = Folder::new();
     let index = SearchIndex::open(folder.path(), &registry(STAFF)).expect("an index");
-    let parts = |index: &SearchIndex| index.index.searchable_segment_ids().expect("segments");
+    let parts = |index: &SearchIndex| index.writing.index.searchable_segment_ids().expect("segments");
     let before = parts(&index);
     let same = index.follow(&registry(STAFF)).expect("followed");
     assert_eq!(parts(&same), before, "nothing is written where nothing differs");
@@ -96,7 +96,8 @@ fn its_parts_are_bounded() {
     let mut most = 0;
     for end in 101..=lines.len() {
         index = index.follow(&registry(&lines[end - 100..end])).expect("followed");
-        let metas = index.index.searchable_segment_metas().expect("segments");
+        index.merge().expect("merged");
+        let metas = index.writing.index.searchable_segment_metas().expect("segments");
         let (all, deleted) =
             metas.iter().fold((0, 0), |(all, deleted), meta| (all + meta.max_doc(), deleted + meta.num_deleted_docs()));
         assert!(deleted <= all / 3, "{deleted} of {all} are deleted");
@@ -131,7 +132,7 @@ proptest! {
 
     /// However an index came about, in memory, on disk, and opened again, its scores are those of a fresh one.
     #[test]
-    fn is_the_same_as_a_fresh_one(steps in steps(), reopen in 0..12_usize) {
+    fn is_the_same_as_a_fresh_one(steps in steps(), reopen in 0..12_usize, merge in 1..4_usize) {
         let folder = Folder::new();
         let mut staff = std::collections::BTreeMap::new();
         let mut memory = SearchIndex::in_memory(&Registry::default()).expect("an index");
@@ -152,6 +153,10 @@ proptest! {
                 true => SearchIndex::open(folder.path(), &registry).expect("an index"),
                 false => disk.follow(&registry).expect("followed"),
             };
+            if n % merge == 0 {
+                memory.merge().expect("merged");
+                disk.merge().expect("merged");
+            }
             prop_assert_eq!(&answers(&memory), &fresh);
             prop_assert_eq!(&answers(&disk), &fresh);
             prop_assert!(disk.folder.is_some());
