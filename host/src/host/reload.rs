@@ -21,6 +21,8 @@ pub(super) struct Reloads {
     asked: AtomicU64,
     /// The database's own that were changed and are not taken on yet, each with the number of its change.
     touched: std::sync::Mutex<HashMap<AssistantId, u64>>,
+    /// Held while files are read, so that what the database keeps can be taken on meanwhile.
+    reading: Mutex<()>,
     read: Mutex<Read>,
 }
 
@@ -39,7 +41,8 @@ impl Reloads {
         let stored: BTreeMap<_, _> = stored.into_iter().map(|one| (one.id.clone(), Arc::new(one))).collect();
         let registry = files.registry().join(stored.values().cloned());
         let read = Read { served: 0, files: Arc::new(files), stored };
-        (Self { asked: AtomicU64::new(0), touched: std::sync::Mutex::default(), read: Mutex::new(read) }, registry)
+        let (asked, touched, reading) = Default::default();
+        (Self { asked, touched, reading, read: Mutex::new(read) }, registry)
     }
 
     fn touched(&self) -> MutexGuard<'_, HashMap<AssistantId, u64>> {
@@ -66,14 +69,18 @@ impl Host {
     /// The store's and the index's; the assistants stay as they were then.
     pub async fn reload(&self) -> Result<bool, OpenError> {
         let mine = self.0.reloads.asked.fetch_add(1, Ordering::Relaxed) + 1;
-        let mut read = self.0.reloads.read.lock().await;
-        if read.served >= mine {
-            return Ok(false);
-        }
-        let asked = self.0.reloads.asked.load(Ordering::Relaxed);
-        let (host, known) = (self.clone(), read.files.clone());
+        let _reading = self.0.reloads.reading.lock().await;
+        let known = {
+            let read = self.0.reloads.read.lock().await;
+            if read.served >= mine {
+                return Ok(false);
+            }
+            read.files.clone()
+        };
+        let (host, asked) = (self.clone(), self.0.reloads.asked.load(Ordering::Relaxed));
         let reading = tokio::task::spawn_blocking(move || known.again(&host.0.options.sources, SystemTime::now()));
         let files = Arc::new(reading.await.map_err(StoreError::panicked(READING))?);
+        let mut read = self.0.reloads.read.lock().await;
         let changed = self.put_in_place(files.clone(), &mut read).await?;
         (read.served, read.files) = (asked, files);
         Ok(changed)

@@ -25,6 +25,12 @@
 //! | the first line of the prompt as a field of weight 0.3 | +.006 | none has one |
 //! | words of asking left out (query only) | +.001 | +.006 |
 //!
+//! The logarithm is a trade: of the agents' queries, the 106 natural task texts lose by it (MRR@10 .420 to .384, their
+//! assistant is first for 11 % in place of 16 %, though among the first ten for 89 % in place of 87 %), since in a long text
+//! a word that is beside the point may stand often in some prompt; the 643 others gain (.741 to .766). A saturation between
+//! the two gives and takes in between, on the same line. One that depends on the length of the query would be made for
+//! these 106, as the tools have no such texts.
+//!
 //! Not kept, for what it costs or because one collection or one half lost: higher k1 (+.011 and +.004, less than the
 //! logarithm), BM25F (−.010), PL2 (+.012, +.001), DPH (−.003, −.044), a language model (+.007, −.018), weight for
 //! headings (−.011), the first 50 or 200 words (+.002), one `idf` for all fields (−.013), a power of `idf` (−.010),
