@@ -7,6 +7,7 @@ use conformance::search_bench::collection::{self, Collection};
 use conformance::search_bench::engine::{self, Kind};
 use conformance::search_bench::metrics::Worth;
 use conformance::search_bench::quality;
+use conformance::timing::complain;
 
 /// The least scores that are tried.
 const LEAST: [f32; 5] = [0.1, 0.15, MIN_SCORE, 0.25, 0.3];
@@ -16,7 +17,7 @@ fn collection(name: &str) -> Option<Collection> {
     let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/corpus");
     let folder = std::env::var_os("ASSISTANT_CORPUS").map_or_else(beside, PathBuf::from).join("ir").join(name);
     if !folder.is_dir() {
-        eprintln!("skipped: no corpus; set ASSISTANT_CORPUS to its folder");
+        complain("skipped: no corpus; set ASSISTANT_CORPUS to its folder");
         return None;
     }
     Some(collection::read(&folder).expect("a collection"))
@@ -26,7 +27,7 @@ fn collection(name: &str) -> Option<Collection> {
 /// best document of fewer than the share `refused` of the queries.
 fn check(collection: &Collection, least: Worth, refused: f64) -> SearchIndex {
     let found = quality::measure(collection).expect("figures");
-    found.told().iter().for_each(|line| eprintln!("{line}"));
+    found.told().iter().for_each(|line| complain(line));
     let ours = found.engines.iter().find(|of| of.engine == Kind::Ours).expect("the host's").all;
     let is = ours.worth;
     let enough = is.ndcg > least.ndcg && is.mrr > least.mrr && is.recall > least.recall && is.first > least.first;
@@ -43,7 +44,7 @@ fn found(index: &SearchIndex, what: &str, texts: &[String]) -> f64 {
         let hits = texts.iter().filter(|text| index.search(text, &filter, 1).expect("a search").total > 0);
         hits.count() as f64 / texts.len() as f64
     });
-    eprintln!("{what}, found at {LEAST:?}: {found:.3?}");
+    complain(&format!("{what}, found at {LEAST:?}: {found:.3?}"));
     found[2]
 }
 
