@@ -179,13 +179,16 @@ fn apply(writer: &mut IndexWriter, update: &Update<'_>) -> tantivy::Result<()> {
     commit(writer)
 }
 
-/// Makes an index that nobody writes that of `registry`, with few parts.
+/// Makes an index that nobody writes that of `registry`, as one part: a query looks its words up in each part anew.
 pub(super) fn fill(index: &Index, registry: &Registry) -> tantivy::Result<()> {
     let mut writer = writer(index, registry.assistants().len())?;
-    writer.set_merge_policy(Box::new(merging()));
     writer.delete_all_documents()?;
     add(&mut writer, &registry.assistants().iter().collect::<Vec<_>>())?;
     commit(&mut writer)?;
+    let parts = index.searchable_segment_ids()?;
+    if parts.len() > 1 {
+        writer.merge(&parts).wait()?;
+    }
     writer.wait_merging_threads()
 }
 
