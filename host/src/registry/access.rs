@@ -5,10 +5,11 @@ mod permissions;
 
 pub(crate) use self::lists::{bare, is_all, several};
 use self::lists::{both, names, negated, says_yes};
+use super::Dialect;
 use super::diagnostic::Code;
 use super::fields::{self, LIST_MAX, Names, Rule};
 use super::keys::cut;
-use super::known::Field;
+use super::known::{self, Field};
 use super::notes::Notes;
 use super::yaml::{Entry, Kind, Node};
 use crate::caller::MAIN;
@@ -63,9 +64,18 @@ const MODES_UNUSED: &[&str] =
 /// Words for a mode in which nothing is changed.
 const MODES_READONLY: &[&str] = &["plan", "readonly"];
 
+/// What Codex sets up in `[tools]` and `[agents]`, folded.
+const CODEX_SETTINGS: &[&str] =
+    &["interruptmessage", "jobmaxruntimeseconds", "maxdepth", "maxthreads", "viewimage", "websearch"];
+
 impl Access {
-    /// Takes the field `field` with the value of `entry`. False where it is of no use here.
-    pub(super) fn take(&mut self, field: Field, entry: &Entry, notes: &mut Notes<'_>) -> bool {
+    /// Takes the field `field` with the value of `entry`, in a file of `dialect`. False where it is of no use here.
+    pub(super) fn take(&mut self, dialect: Dialect, field: Field, entry: &Entry, notes: &mut Notes<'_>) -> bool {
+        let sets_up = dialect == Dialect::Codex && self.sets_up(field, entry);
+        !sets_up && self.field(field, entry, notes)
+    }
+
+    fn field(&mut self, field: Field, entry: &Entry, notes: &mut Notes<'_>) -> bool {
         match field {
             Field::Tools => self.tools(entry, notes),
             Field::Denied => self.denied(entry, notes),
@@ -155,6 +165,18 @@ impl Access {
         Granted { tools, services, denied: self.denied, readonly: self.readonly, callers, may_spawn }
     }
 
+    /// Whether `entry` is Codex's table of settings for its own tools or threads, which names no tool of ours and no
+    /// assistant; what one switches off is denied.
+    fn sets_up(&mut self, field: Field, entry: &Entry) -> bool {
+        let Kind::Map(settings) = &entry.value.kind else { return false };
+        if !settings.iter().all(|setting| CODEX_SETTINGS.contains(&known::fold(&setting.key).as_str())) {
+            return false;
+        }
+        let off = settings.iter().filter(|setting| field == Field::Tools && setting.value.truth() == Some(false));
+        off.for_each(|setting| self.deny(&setting.key));
+        true
+    }
+
     fn tools(&mut self, entry: &Entry, notes: &mut Notes<'_>) {
         let node = &entry.value;
         if node.is_null() {
@@ -174,7 +196,7 @@ impl Access {
         if found.unreadable || !refuses || found.refused.iter().any(|name| name == "*") {
             let tools = notes.bounded(found.taken, &entry.key, place(entry));
             let narrower = both(self.tools.clone(), tools.clone());
-            let key = super::known::fold(&entry.key);
+            let key = known::fold(&entry.key);
             if self.tools.as_ref().is_some_and(|before| *before != tools) && self.tools_key != key {
                 self.doubled.push((cut(&entry.key), place(entry)));
             }
@@ -206,7 +228,7 @@ impl Access {
     }
 
     fn mode(&mut self, entry: &Entry, notes: &mut Notes<'_>) -> bool {
-        let word = entry.value.scalar().map(super::known::fold);
+        let word = entry.value.scalar().map(known::fold);
         match word.as_deref() {
             None if entry.value.is_null() => return false,
             Some(word) if MODES_UNUSED.contains(&word) => return false,

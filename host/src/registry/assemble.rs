@@ -95,7 +95,7 @@ impl<'a> Assembly<'a> {
                     let hint = format!("write `{right}`, or another key if that was not meant");
                     self.notes.say(Code::KeyMisspelt, at, message, &hint);
                     if field.is_access() {
-                        self.access.take(field, entry, &mut self.notes);
+                        self.access.take(self.definition.dialect, field, entry, &mut self.notes);
                     } else if !entry.value.is_null() {
                         self.switch(field, entry)?;
                     }
@@ -108,7 +108,7 @@ impl<'a> Assembly<'a> {
         if field.is_access() {
             self.other |= !entry.value.is_null();
             let said = self.notes.said;
-            if !self.access.take(field, entry, &mut self.notes) {
+            if !self.access.take(self.definition.dialect, field, entry, &mut self.notes) {
                 self.unused.push((keys::cut(&entry.key), entry.line, entry.column));
                 self.keep(entry);
             } else if matches!(field, Field::Permissions | Field::Mode) || self.notes.said > said {

@@ -135,7 +135,13 @@ fn split(text: &str) -> Vec<String> {
     });
     let bare = |part: &str| {
         let part = part.trim();
-        part.strip_prefix("- ").unwrap_or(part).trim().trim_matches(['"', '\'', '`']).trim().to_owned()
+        part.strip_prefix(['-', '*'])
+            .filter(|rest| rest.starts_with(' '))
+            .unwrap_or(part)
+            .trim()
+            .trim_matches(['"', '\'', '`'])
+            .trim()
+            .to_owned()
     };
     parts.map(bare).filter(|part| !part.is_empty()).collect()
 }
@@ -220,6 +226,8 @@ mod tests {
         check("[Read, ~]", Some(&["Read"]));
         check("'[Bash, Write'", Some(&["Bash", "Write"]));
         check("\"- Bash\\n- Write\"", Some(&["Bash", "Write"]));
+        check("\"* Bash\\n* Write\"", Some(&["Bash", "Write"]));
+        check("'* Bash'", Some(&["Bash"]));
         check("'{Bash'", None);
         check("{}", Some(&[]));
         let split = |value: &str| {

@@ -4,6 +4,7 @@ use std::collections::hash_map::Entry as Slot;
 use std::collections::{HashMap, HashSet};
 
 use super::diagnostic::{Code, Diagnostic};
+use super::fields;
 use super::known::{self, fold};
 use super::notes::OF_A_CODE_MAX;
 use super::yaml::{self, Broken, Entry, Kind, Node};
@@ -53,7 +54,8 @@ pub(super) fn read(text: &str, first: u32, file: &str, warnings: &mut Vec<Diagno
         }
     };
     let entries = each_once(entries, file, warnings);
-    let lost = lost(text, first, &entries, repaired);
+    let mut lost = lost(text, first, &entries, repaired);
+    lost.extend(emptied(&entries));
     Content::Entries { entries, lost }
 }
 
@@ -96,14 +98,27 @@ pub(super) fn lost(text: &str, first: u32, entries: &[Entry], broken: bool) -> V
     let there: HashSet<(String, u32)> = entries.iter().map(|entry| (fold(&entry.key), entry.line)).collect();
     let mut keys = Vec::new();
     for (line, number) in text.split('\n').zip(first..) {
-        let parts =
-            line.split(['{', ',']).flat_map(|part| part.split(BREAKS)).take(if broken { usize::MAX } else { 1 });
+        let shown = line.split(BREAKS).filter(|shown| !shown.trim_start().starts_with('#'));
+        let parts = shown.flat_map(|shown| shown.split(['{', ','])).take(if broken { usize::MAX } else { 1 });
         let header = line.trim().strip_prefix('[').filter(|_| broken);
         let header = header.and_then(|rest| limiting(rest.split(']').next()?, false));
         let found = header.into_iter().chain(parts.filter_map(|part| key_of(part, broken)));
         keys.extend(found.filter(|key| !there.contains(&(fold(key), number))).map(|key| (key, number)));
     }
     keys
+}
+
+/// Keys that limit and have no value, because the rules that belong below them stand beside them, on the line that follows.
+fn emptied(entries: &[Entry]) -> impl Iterator<Item = (String, u32)> {
+    let limits = |entry: &Entry| known::look(&fold(&entry.key)).is_some_and(|(field, _)| field.limits());
+    let is_rule = |entry: &Entry| {
+        known::look(&fold(&entry.key)).is_none() && fields::rule(&entry.value) != fields::Rule::Unreadable
+    };
+    let pairs = entries.iter().zip(entries.iter().skip(1));
+    let apart = pairs.filter(move |(entry, next)| {
+        limits(entry) && entry.value.is_null() && next.line == entry.line + 1 && is_rule(next)
+    });
+    apart.map(|(entry, _)| (entry.key.clone(), entry.line))
 }
 
 /// The key that limits with which `part` begins.

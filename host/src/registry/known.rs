@@ -211,7 +211,15 @@ const KNOWN: &[(&str, Field, &[Dialect])] = &[
 /// none of it either.
 pub(crate) fn fold(key: &str) -> String {
     let none = |c: &char| matches!(c, '-' | '_') || c.is_whitespace() || is_invisible(*c);
-    key.chars().filter(|c| !none(c)).flat_map(char::to_lowercase).collect()
+    key.chars().filter(|c| !none(c)).map(narrow).flat_map(char::to_lowercase).collect()
+}
+
+/// The sign of ASCII that `c` is in full width, as East Asian keyboards write it.
+fn narrow(c: char) -> char {
+    match c {
+        '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(c) - 0xfee0).unwrap_or(c),
+        c => c,
+    }
 }
 
 /// Whether `c` is a byte-order mark, a soft hyphen, a joiner or a mark of direction.

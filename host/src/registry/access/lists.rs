@@ -69,7 +69,7 @@ pub(crate) fn several(name: &str) -> impl Iterator<Item = &str> {
             ')' => depth = depth.saturating_sub(1),
             _ => {}
         }
-        depth == 0 && (c.is_whitespace() || ",;|&+，；、·•".contains(c))
+        depth == 0 && (c.is_whitespace() || ",;|&+=<>→，；、·•".contains(c))
     });
     parts.map(|part| part.trim_start_matches(['!', '-']).trim_end_matches('.')).filter(|part| !part.is_empty())
 }

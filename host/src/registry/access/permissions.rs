@@ -71,7 +71,7 @@ impl Access {
             ("mode" | "defaultmode", _) => _ = self.mode(entry, notes),
             (_, Some(Field::Tools)) if entry.value.is_null() => {}
             (_, Some(Field::Tools)) => self.allows(entry, notes),
-            (_, Some(field)) if field.is_access() => _ = self.take(field, entry, notes),
+            (_, Some(field)) if field.is_access() => _ = self.field(field, entry, notes),
             (folded, _) => self.rule(folded, entry, notes),
         }
     }

@@ -42,6 +42,22 @@ fn keys_of_markdown() {
             ("\u{a0}\u{a0}tools: []", "[]"),
             ("ALLOWED CALLERS: []", "- by []"),
             ("Allowed\u{2003}Callers: []", "- by []"),
+            // What is no comment for whoever reads it; a comment is none of them.
+            ("# tools: Read, Grep", "-"),
+            ("  # disallowedTools: Read, agents: none", "-"),
+            ("model: a: b\n# tools: [], readonly: true", "-"),
+            ("# x\u{2028}tools: [] : z", "[] access_closed@4"),
+            // Rules that stand beside their key.
+            ("tools:\nread: true\nwrite: false", "[] access_closed@4"),
+            ("tools:\n\"*\": false", "[] access_closed@4"),
+            ("permission:\nread: deny", "[] access_closed@4"),
+            ("disallowedTools:\nread: true", "[] access_closed@4"),
+            ("tools:\ncolor: yes", "-"),
+            ("tools:\nnote: it is so", "-"),
+            // Bullets of prose.
+            ("allowed_callers:\n  * main", "- by [main]"),
+            ("tools:\n  * Read\n  * LS", "[Read LS]"),
+            ("tools:\n  • Read", "[Read] access_closed@5"),
             // Tabs, anchors, tags and merges.
             ("disallowedTools:\n\t- Read", "- not Read"),
             ("tools:\n\tread: true\n\tls: false", "[] access_closed@4"),
@@ -186,6 +202,13 @@ fn data() {
             ("[[tools]]\nname = \"Read\"", "[] access_closed@3"),
             ("[permission.read]\n\"src/*\" = \"allow\"", "- not read access_narrowed@3"),
             ("\u{feff}tools = []", "[] access_closed@3"),
+            // Settings of Codex itself.
+            ("[agents]\nmax_threads = 3\nmax_depth = 1", "-"),
+            ("[agents]\nmax_depth = 1\nhelper = true", "- spawns [max_depth helper]"),
+            ("[tools]\nweb_search = true", "-"),
+            ("[tools]\nweb_search = false\nview_image = true", "- not web_search"),
+            ("[tools]\nweb_search = true\nread = false", "[web_search] not read"),
+            ("# tools = []", "-"),
         ],
     );
     // Half a character is no escape of YAML, so that this is read as JSON.
