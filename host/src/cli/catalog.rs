@@ -163,9 +163,9 @@ pub(super) fn search(places: &Places, args: &SearchArgs) -> Result<u8, Failure> 
             .iter()
             .map(|(definition, hit)| {
                 json!({
-                    "assistant_id": definition.id, "name": definition.name, "score": hit.score,
-                    "matched_terms": hit.matched_terms, "description": cut(&definition.description, 300),
-                    "path": definition.file().map(shown),
+                    "id": definition.id, "assistant_id": definition.id, "name": definition.name,
+                    "score": hit.score, "matched_terms": hit.matched_terms,
+                    "description": cut(&definition.description, 300), "path": definition.file().map(shown),
                 })
             })
             .collect();

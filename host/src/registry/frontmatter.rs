@@ -14,9 +14,9 @@ pub(super) struct Parts {
     pub(super) line: u32,
     /// What comes after, without blank lines around it.
     pub(super) body: String,
-    /// What may have been meant as frontmatter and is none, and the line on which it begins: behind an end that is no
-    /// `---`, or between two such lines with which the body begins.
-    pub(super) behind: Option<(String, u32)>,
+    /// What may have been meant as frontmatter and is none, each with the line on which it begins: before it, behind an end
+    /// that is no `---`, or between two such lines with which the body begins.
+    pub(super) beside: Vec<(String, u32)>,
 }
 
 /// Takes a file apart; repairs are told in `warnings`.
@@ -30,7 +30,7 @@ pub(super) fn split(bytes: &[u8], file: &str, warnings: &mut Vec<Diagnostic>) ->
     if blank == lines.len() {
         return Err(Diagnostic::new(Code::EmptyFile, file, "the file is empty"));
     }
-    let mut skipped = blank;
+    let (mut skipped, mut beside) = (blank, Vec::new());
     lines.drain(..blank);
     let indent = lines[0].len() - lines[0].trim_start_matches([' ', '\t']).len();
     let fence = is_fence(lines[0]);
@@ -52,7 +52,7 @@ pub(super) fn split(bytes: &[u8], file: &str, warnings: &mut Vec<Diagnostic>) ->
         let diagnostic = Diagnostic::new(Code::TextBeforeFrontmatter, file, message);
         warnings.push(diagnostic.at(line_number(blank), None));
         skipped += before;
-        lines.drain(..before);
+        beside.push((lines.drain(..before).collect::<Vec<_>>().join("\n"), line_number(blank)));
     } else if !opens(lines.first()) {
         let message = "no frontmatter: the file does not begin with a `---` line, so it was taken for a document";
         return Err(Diagnostic::new(Code::NoFrontmatter, file, message)
@@ -81,16 +81,16 @@ pub(super) fn split(bytes: &[u8], file: &str, warnings: &mut Vec<Diagnostic>) ->
         false => Some(end + 1),
         true => first.filter(|at| ends(lines[*at])).map(|at| at + 1),
     };
-    let behind = from.and_then(|from| {
+    beside.extend(from.and_then(|from| {
         let length = lines[from..].iter().position(|line| ends(line))?;
         Some((lines[from..from + length].join("\n"), line_number(skipped + from)))
-    });
+    }));
     let body = lines[end + 1..].join("\n");
     Ok(Parts {
         frontmatter: lines[1..end].join("\n"),
         line: line_number(skipped + 1),
         body: body.trim_start_matches('\n').trim_end().to_owned(),
-        behind,
+        beside,
     })
 }
 
@@ -108,7 +108,7 @@ fn lines_before(lines: &[&str], file: &str) -> Option<usize> {
     };
     let named_by_place = Dialect::of_path(Path::new(file)).is_some();
     let text = lines.iter().take(BEFORE_LINES_MAX + 1).take_while(|line| !is_fence(line));
-    text.enumerate().filter(|(_, line)| is_dashes(line)).map(|(at, _)| at).find(|at| {
+    text.enumerate().filter(|(_, line)| begins(line)).map(|(at, _)| at).find(|at| {
         let below = &lines[at + 1..];
         let front = below.iter().position(|line| closes(line)).map_or(&[][..], |end| &below[..end]);
         has(front, "description") && (named_by_place || has(front, "name"))
@@ -117,6 +117,12 @@ fn lines_before(lines: &[&str], file: &str) -> Option<usize> {
 
 fn is_fence(line: &str) -> bool {
     line.trim_start().starts_with("```") || line.trim_start().starts_with("~~~")
+}
+
+/// A line that may begin a frontmatter: dashes, with no more than a comment or one word (`---yaml`) behind them.
+fn begins(line: &str) -> bool {
+    let rest = line.trim_start_matches('\u{feff}').strip_prefix("---").map(|rest| rest.trim_start_matches('-').trim());
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('#') || rest.bytes().all(|b| b.is_ascii_alphanumeric()))
 }
 
 /// Dashes alone, at least three.
@@ -141,13 +147,11 @@ pub(super) fn decode(bytes: &[u8], file: &str, warnings: &mut Vec<Diagnostic>) -
             .at(line_of(bytes, at), None)
             .hint("save it as UTF-8")
     })?;
-    let text = match text.strip_prefix('\u{feff}') {
-        Some(rest) => {
-            warnings.push(Diagnostic::new(Code::BomRemoved, file, "a byte-order mark was removed"));
-            rest
-        }
-        None => text,
-    };
+    let bare = text.trim_start_matches('\u{feff}');
+    if bare.len() < text.len() {
+        warnings.push(Diagnostic::new(Code::BomRemoved, file, "a byte-order mark was removed"));
+    }
+    let text = bare;
     if let Some(at) = text.find(|c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t' | '\u{c}' | '\u{80}'..)) {
         let message = format!("a control character stands at byte {at}; the file is no text");
         return Err(Diagnostic::new(Code::ControlCharacter, file, message).at(line_of(text.as_bytes(), at), None));
@@ -174,8 +178,8 @@ mod tests {
             let mut warnings = Vec::new();
             let found = match split(bytes, "f.md", &mut warnings) {
                 Ok(parts) => {
-                    let behind = parts.behind.map(|(text, line)| format!("|{line}|{text}")).unwrap_or_default();
-                    format!("{}|{}|{}{behind}", parts.line, parts.frontmatter, parts.body)
+                    let beside: String = parts.beside.iter().map(|(text, line)| format!("|{line}|{text}")).collect();
+                    format!("{}|{}|{}{beside}", parts.line, parts.frontmatter, parts.body)
                 }
                 Err(error) => format!("{} at {:?}", error.code, error.line),
             };
@@ -186,6 +190,7 @@ mod tests {
         check(b"---\r\na: b\r\n---\r\nBody\r\n", "2|a: b|Body []");
         check(b"--- \na: b\n---\t\nBody", "2|a: b|Body []");
         check(b"\xef\xbb\xbf---\na: b\n---\nBody", r#"2|a: b|Body ["bom_removed"]"#);
+        check(b"\xef\xbb\xbf\xef\xbb\xbf---\na: b\n---\nBody", r#"2|a: b|Body ["bom_removed"]"#);
         check(b"\n\n---\na: b\n---\nBody", r#"4|a: b|Body ["leading_blank_removed"]"#);
         check(
             b"\n  ---\n  a: b\n  ---\n\n  Body\n    x",
@@ -202,11 +207,18 @@ mod tests {
         check(b"---\na: b\n\nBody", "frontmatter_not_closed at Some(1) []");
         check(b"# Notes\n\n---\na: b\n---\n", "no_frontmatter at None []");
         let before = r#"["text_before_frontmatter"]"#;
-        let read = |line: u32| format!("{line}|name: x\ndescription: y|Body {before}");
-        check(b"# agent\n---\nname: x\ndescription: y\n---\nBody", &read(3));
-        check(b"\n<!-- mine,\nall of it -->\n\n---\nname: x\ndescription: y\n---\nBody", &read(6));
-        check(b"----\nname: x\ndescription: y\n---\nBody", &read(2));
-        check(b"Here it is:\n\n---\n\n---\nname: x\ndescription: y\n---\nBody", &read(6));
+        let read = |line: u32, beside: &str| format!("{line}|name: x\ndescription: y|Body|{beside} {before}");
+        check(b"# agent\n---\nname: x\ndescription: y\n---\nBody", &read(3, "1|# agent"));
+        check(
+            b"\n<!-- mine,\nall of it -->\n\n---\nname: x\ndescription: y\n---\nBody",
+            &read(6, "2|<!-- mine,\nall of it -->\n"),
+        );
+        for begin in ["----", "--- # agent", "---yaml", "---\t# x"] {
+            check(format!("{begin}\nname: x\ndescription: y\n---\nBody").as_bytes(), &read(2, "1|"));
+        }
+        check("\n\u{feff}---\nname: x\ndescription: y\n---\nBody".as_bytes(), &read(3, "2|"));
+        check(b"Here it is:\n\n---\n\n---\nname: x\ndescription: y\n---\nBody", &read(6, "1|Here it is:\n\n---\n"));
+        check(b"--- a b\nname: x\ndescription: y\n---\nBody", "no_frontmatter at None []");
         check(b"# How\n```\n---\nname: x\ndescription: y\n---\n```\n", "no_frontmatter at None []");
         check(b"# How\n---\ndescription: y\n---\n", "no_frontmatter at None []");
         check(b"# How\n---\nname: x\ndescription: y\n", "no_frontmatter at None []");

@@ -98,7 +98,8 @@ pub(super) fn lost(text: &str, first: u32, entries: &[Entry], broken: bool) -> V
     let there: HashSet<(String, u32)> = entries.iter().map(|entry| (fold(&entry.key), entry.line)).collect();
     let mut keys = Vec::new();
     for (line, number) in text.split('\n').zip(first..) {
-        let shown = line.split(BREAKS).filter(|shown| !shown.trim_start().starts_with('#'));
+        let comment = |shown: &str| ["#", "<!--"].iter().any(|sign| shown.trim_start().starts_with(sign));
+        let shown = line.split(BREAKS).filter(|shown| !comment(shown));
         let parts = shown.flat_map(|shown| shown.split(['{', ','])).take(if broken { usize::MAX } else { 1 });
         let header = line.trim().strip_prefix('[').filter(|_| broken);
         let header = header.and_then(|rest| limiting(rest.split(']').next()?, false));

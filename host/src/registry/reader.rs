@@ -100,7 +100,7 @@ pub fn read_markdown(bytes: &[u8], path: &Path, source: Source) -> Result<Defini
             return Err(Diagnostic::new(Code::RemoteAgent, &file, message).at(parts.line, None));
         }
     };
-    if let Some((text, line)) = &parts.behind {
+    for (text, line) in &parts.beside {
         lost.extend(keys::lost(text, *line, &[], false));
     }
     let dialect = Dialect::of_path(path).or_else(|| Dialect::of_keys(&entries)).unwrap_or_default();

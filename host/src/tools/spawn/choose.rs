@@ -113,10 +113,14 @@ pub(super) fn may_spawn(
     if may_call(allowed, caller) {
         return Ok(());
     }
-    let caller = caller.unwrap_or(MAIN);
+    let caller = caller.map_or_else(|| "a session".to_owned(), |id| format!("the assistant `{id}`"));
+    let may = match allowed.as_slice() {
+        [] => "by no one".to_owned(),
+        allowed => format!("only by {}", allowed.join(", ")),
+    };
     Err(ToolError::new(
         "caller_not_allowed",
-        format!("`{}` may be spawned by {} only, and not by `{caller}`", definition.id, allowed.join(", ")),
+        format!("`{}` may be spawned {may} (`allowed_callers`), and not by {caller}", definition.id),
         "Choose another assistant, or leave this part to a caller that may.",
     ))
 }

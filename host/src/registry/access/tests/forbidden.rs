@@ -252,6 +252,20 @@ fn keys_that_stand_behind_the_frontmatter() {
 }
 
 #[test]
+fn keys_that_stand_before_the_frontmatter() {
+    let check = |before: &str, expected: &str| {
+        let file = format!("{before}\n---\nname: n\ndescription: d\n---\nGo.\n");
+        assert_eq!(told_of("n.md", &file), expected, "{before}");
+    };
+    check("tools: Read", "[] access_closed@1");
+    check("Text\n---\nallowed_callers: [x]", "- by [] access_closed@3");
+    check("disable: true", "access_closed");
+    check("# tools: Read", "-");
+    check("<!-- tools: Read -->", "-");
+    check("This is mine.", "-");
+}
+
+#[test]
 fn services_are_tools_too() {
     let check = |text: &str, services: Option<&[&str]>| {
         let file = format!("---\nname: n\n{text}\n---\nGo.\n");
