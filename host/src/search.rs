@@ -161,20 +161,26 @@ impl SearchIndex {
     /// # Errors
     /// As [`SearchIndex::in_memory`].
     pub fn follow(&self, registry: &Registry) -> Result<Self, SearchError> {
-        match (self.next(registry), &self.folder) {
-            (Ok(next), folder) => Ok(Self { folder: folder.clone(), ..next }),
-            (Err(error), Some(folder)) => {
-                if let Err(error) = self.writing.end() {
-                    tracing::warn!(folder = %folder.display(), %error, "the writer of the search index did not end well");
-                }
-                tracing::warn!(folder = %folder.display(), %error, "the search index was not brought up to date; it is opened anew");
-                Self::open(folder, registry)
-            }
-            (Err(error), None) => {
-                tracing::warn!(%error, "the search index was not brought up to date; it is built anew");
-                Self::in_memory(registry)
+        match self.next(registry) {
+            Ok(next) => Ok(Self { folder: self.folder.clone(), ..next }),
+            Err(error) => {
+                tracing::warn!(%error, "the search index was not brought up to date; it is opened anew");
+                self.anew(registry)
             }
         }
+    }
+
+    /// The index of `registry` in the place of this one, read and checked anew, and built anew where it is damaged. This
+    /// one writes nothing any more.
+    ///
+    /// # Errors
+    /// As [`SearchIndex::in_memory`].
+    pub fn anew(&self, registry: &Registry) -> Result<Self, SearchError> {
+        let Some(folder) = &self.folder else { return Self::in_memory(registry) };
+        if let Err(error) = self.writing.end() {
+            tracing::warn!(folder = %folder.display(), %error, "the writer of the search index did not end well");
+        }
+        Self::open(folder, registry)
     }
 
     /// Makes one of parts that have become many; it takes the longer the larger they are, and searches and

@@ -57,7 +57,7 @@ pub(super) struct SpawnArgs {
 
 #[derive(Args)]
 pub(super) struct ResumeArgs {
-    /// The processes, or unique parts of their ids
+    /// The processes, or the beginnings or ends of their ids that no other has
     #[arg(required_unless_present = "failed")]
     ids: Vec<String>,
     /// All that failed and were not resumed

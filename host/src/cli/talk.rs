@@ -49,7 +49,7 @@ pub(super) struct ReplyArgs {
 
 #[derive(Args)]
 pub(super) struct CancelArgs {
-    /// The processes, or unique parts of their ids
+    /// The processes, or the beginnings or ends of their ids that no other has
     #[arg(required_unless_present = "all")]
     ids: Vec<String>,
     /// All that are at work

@@ -27,7 +27,7 @@ const WAIT_MS: u64 = 20_000;
 
 #[derive(Args)]
 pub(super) struct WaitArgs {
-    /// The processes, or unique parts of their ids [default: all that are at work]
+    /// The processes, or the beginnings or ends of their ids that no other has [default: all that are at work]
     ids: Vec<String>,
     /// Until the first of them has ended
     #[arg(long, conflicts_with = "all")]

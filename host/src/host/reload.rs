@@ -104,6 +104,23 @@ impl Host {
         Ok(())
     }
 
+    /// Puts the index of the assistants, read anew, in place of `failed`, whose files were damaged while it was open; of
+    /// all who ask for that one does it.
+    ///
+    /// # Errors
+    /// The index's.
+    pub(crate) async fn search_anew(&self, failed: &Arc<SearchIndex>) -> Result<(), OpenError> {
+        let _read = self.0.reloads.read.lock().await;
+        if !Arc::ptr_eq(failed, &self.search()) {
+            return Ok(());
+        }
+        let (failed, registry) = (failed.clone(), self.registry());
+        let opening = tokio::task::spawn_blocking(move || failed.anew(&registry));
+        let index = opening.await.map_err(StoreError::panicked(READING))??;
+        *self.0.search.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(index);
+        Ok(())
+    }
+
     /// Joins `files` with what the database keeps, and puts that in place of what there is where it is another.
     async fn put_in_place(&self, files: Arc<Files>, read: &mut Read) -> Result<bool, OpenError> {
         let touched = self.0.reloads.touched().clone();

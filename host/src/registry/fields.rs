@@ -52,7 +52,9 @@ pub(super) fn names(node: &Node) -> Names {
             if let [one] = names.taken.as_slice()
                 && !one.contains('(')
             {
-                names.taken = one.split_whitespace().map(str::to_owned).collect();
+                // Beside other names, `*` is the bullet of one.
+                names.taken =
+                    one.split_whitespace().filter(|word| one == "*" || *word != "*").map(str::to_owned).collect();
             }
         }
         Kind::Seq(nodes) => {
@@ -228,6 +230,9 @@ mod tests {
         check("\"- Bash\\n- Write\"", Some(&["Bash", "Write"]));
         check("\"* Bash\\n* Write\"", Some(&["Bash", "Write"]));
         check("'* Bash'", Some(&["Bash"]));
+        check(">\n  * Bash\n  * Write", Some(&["Bash", "Write"]));
+        check("'* Bash * Write'", Some(&["Bash", "Write"]));
+        check("'*, Bash'", Some(&["*", "Bash"]));
         check("'{Bash'", None);
         check("{}", Some(&[]));
         let split = |value: &str| {

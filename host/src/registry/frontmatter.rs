@@ -52,7 +52,8 @@ pub(super) fn split(bytes: &[u8], file: &str, warnings: &mut Vec<Diagnostic>) ->
         let diagnostic = Diagnostic::new(Code::TextBeforeFrontmatter, file, message);
         warnings.push(diagnostic.at(line_number(blank), None));
         skipped += before;
-        beside.push((lines.drain(..before).collect::<Vec<_>>().join("\n"), line_number(blank)));
+        let text = lines.drain(..before).collect::<Vec<_>>().join("\n");
+        beside.push((without_comments(&text), line_number(blank)));
     } else if !opens(lines.first()) {
         let message = "no frontmatter: the file does not begin with a `---` line, so it was taken for a document";
         return Err(Diagnostic::new(Code::NoFrontmatter, file, message)
@@ -117,6 +118,19 @@ fn lines_before(lines: &[&str], file: &str) -> Option<usize> {
 
 fn is_fence(line: &str) -> bool {
     line.trim_start().starts_with("```") || line.trim_start().starts_with("~~~")
+}
+
+/// `text` without HTML's comments; its lines stay where they are.
+fn without_comments(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, comment)) = rest.split_once("<!--") {
+        let (comment, after) = comment.split_once("-->").unwrap_or((comment, ""));
+        kept.push_str(before);
+        kept.extend(comment.matches('\n'));
+        rest = after;
+    }
+    kept + rest
 }
 
 /// A line that may begin a frontmatter: dashes, with no more than a comment or one word (`---yaml`) behind them.
@@ -209,10 +223,7 @@ mod tests {
         let before = r#"["text_before_frontmatter"]"#;
         let read = |line: u32, beside: &str| format!("{line}|name: x\ndescription: y|Body|{beside} {before}");
         check(b"# agent\n---\nname: x\ndescription: y\n---\nBody", &read(3, "1|# agent"));
-        check(
-            b"\n<!-- mine,\nall of it -->\n\n---\nname: x\ndescription: y\n---\nBody",
-            &read(6, "2|<!-- mine,\nall of it -->\n"),
-        );
+        check(b"\n<!-- mine,\nall of it -->\n\n---\nname: x\ndescription: y\n---\nBody", &read(6, "2|\n\n"));
         for begin in ["----", "--- # agent", "---yaml", "---\t# x"] {
             check(format!("{begin}\nname: x\ndescription: y\n---\nBody").as_bytes(), &read(2, "1|"));
         }

@@ -98,28 +98,70 @@ pub(super) fn lost(text: &str, first: u32, entries: &[Entry], broken: bool) -> V
     let there: HashSet<(String, u32)> = entries.iter().map(|entry| (fold(&entry.key), entry.line)).collect();
     let mut keys = Vec::new();
     for (line, number) in text.split('\n').zip(first..) {
-        let comment = |shown: &str| ["#", "<!--"].iter().any(|sign| shown.trim_start().starts_with(sign));
-        let shown = line.split(BREAKS).filter(|shown| !comment(shown));
+        let shown = line.split(BREAKS).filter(|shown| !shown.trim_start().starts_with('#'));
         let parts = shown.flat_map(|shown| shown.split(['{', ','])).take(if broken { usize::MAX } else { 1 });
         let header = line.trim().strip_prefix('[').filter(|_| broken);
         let header = header.and_then(|rest| limiting(rest.split(']').next()?, false));
-        let found = header.into_iter().chain(parts.filter_map(|part| key_of(part, broken)));
+        let bare = Some(line).filter(|line| broken && !line.contains([':', '=', '：'])).and_then(unsigned);
+        let found = header.into_iter().chain(bare).chain(parts.filter_map(|part| key_of(part, broken)));
         keys.extend(found.filter(|key| !there.contains(&(fold(key), number))).map(|key| (key, number)));
     }
     keys
 }
 
-/// Keys that limit and have no value, because the rules that belong below them stand beside them, on the line that follows.
+/// Tools as people name them, folded: what a truth value behind one says is a rule.
+const TOOLS: &[&str] = &[
+    "agent",
+    "bash",
+    "edit",
+    "execute",
+    "fetch",
+    "glob",
+    "grep",
+    "list",
+    "ls",
+    "lsp",
+    "multiedit",
+    "notebookedit",
+    "notebookread",
+    "patch",
+    "question",
+    "read",
+    "search",
+    "shell",
+    "skill",
+    "task",
+    "todoread",
+    "todowrite",
+    "web",
+    "webfetch",
+    "websearch",
+    "write",
+];
+
+/// Keys that limit and have no value, because the rules that belong below them stand beside them, behind them.
 fn emptied(entries: &[Entry]) -> impl Iterator<Item = (String, u32)> {
     let limits = |entry: &Entry| known::look(&fold(&entry.key)).is_some_and(|(field, _)| field.limits());
     let is_rule = |entry: &Entry| {
-        known::look(&fold(&entry.key)).is_none() && fields::rule(&entry.value) != fields::Rule::Unreadable
+        let tool = TOOLS.contains(&fold(&entry.key).as_str()) || entry.key.contains('*');
+        let unknown = known::look(&fold(&entry.key)).is_none() && entry.value.truth().is_none();
+        (tool || unknown) && fields::rule(&entry.value) != fields::Rule::Unreadable
     };
     let pairs = entries.iter().zip(entries.iter().skip(1));
-    let apart = pairs.filter(move |(entry, next)| {
-        limits(entry) && entry.value.is_null() && next.line == entry.line + 1 && is_rule(next)
-    });
+    let apart = pairs.filter(move |(entry, next)| limits(entry) && entry.value.is_null() && is_rule(next));
     apart.map(|(entry, _)| (entry.key.clone(), entry.line))
+}
+
+/// The key that limits with which `line` begins, without a sign behind it, if its end looks like its value: a sign, a list
+/// of words, or nothing. A key of several words (`allowed_callers`, `disallowedTools`) is one whatever comes.
+fn unsigned(line: &str) -> Option<String> {
+    let end = line.find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-').unwrap_or(line.len());
+    let (word, rest) = line.split_at(end);
+    let several = word.contains(['_', '-']) || word.chars().skip(1).any(char::is_uppercase);
+    let rest = rest.trim();
+    let signed = rest.starts_with([';', '>', '→']) || rest.starts_with("->");
+    let list = rest.split(',').all(|part| part.split_whitespace().count() <= 1);
+    (several || signed || list).then(|| limiting(word, true)).flatten()
 }
 
 /// The key that limits with which `part` begins.

@@ -9,7 +9,7 @@ use super::outfit::Stock;
 use super::{Audience, Call, Hints, Output, Tool, ToolError, row};
 use crate::host::Host;
 use crate::registry::{AssistantId, Definition, Registry, Severity, Source};
-use crate::search::{Filter, Hit};
+use crate::search::{Filter, Hit, SearchError, SearchIndex};
 use crate::text::cut;
 use crate::trust::Ruled;
 
@@ -236,20 +236,40 @@ pub(super) fn round(score: f32) -> f64 {
     (f64::from(score) * 1_000.0).round() / 1_000.0
 }
 
-/// Searches on a thread for such work. Returns what was found, best first, and how many there are in all.
+/// Searches on a thread for such work. Returns what was found, best first, and how many there are in all. An index that
+/// fails, as one does whose files were damaged below it, is read anew once.
 pub(super) async fn search(
     host: &Host,
     text: String,
     filter: Filter,
     limit: usize,
 ) -> Result<(Vec<(Arc<Definition>, Hit)>, usize), ToolError> {
-    let (registry, index) = (host.registry(), host.search());
+    let index = host.search();
+    let error = match look(host, index.clone(), text.clone(), filter.clone(), limit).await {
+        Ok(found) => return Ok(found),
+        Err(error) => error,
+    };
+    tracing::warn!(%error, "the search index failed; it is read anew");
+    host.search_anew(&index).await.map_err(|error| ToolError::internal(&error))?;
+    look(host, host.search(), text, filter, limit).await.map_err(|error| ToolError::internal(&error))
+}
+
+/// The answer of `index`, or in words why there is none.
+async fn look(
+    host: &Host,
+    index: Arc<SearchIndex>,
+    text: String,
+    filter: Filter,
+    limit: usize,
+) -> Result<(Vec<(Arc<Definition>, Hit)>, usize), String> {
+    let registry = host.registry();
     let task = tokio::task::spawn_blocking(move || {
-        let found = index.search(&text, &filter, limit).map_err(|error| ToolError::internal(&error))?;
+        let found = index.search(&text, &filter, limit)?;
         let with = |hit: Hit| registry.get(&hit.id).map(|definition| (definition.clone(), hit));
         Ok((found.hits.into_iter().filter_map(with).collect(), found.total))
     });
-    task.await.map_err(|error| ToolError::internal(&error))?
+    let found: Result<_, SearchError> = task.await.map_err(|error| error.to_string())?;
+    found.map_err(|error| error.to_string())
 }
 
 /// The assistant of this id or exact name, or an error that names the nearest.

@@ -45,6 +45,26 @@ fn is_used_again() {
     assert_eq!(files(folder.path()).iter().filter(|path| segment(path)).count(), 1, "the old files are gone");
 }
 
+/// What is open reads its files while it is asked: bytes that change below it are seen by no checksum.
+#[test]
+fn what_is_damaged_while_it_is_open_is_read_anew() {
+    let staff = registry(STAFF);
+    let folder = Folder::new();
+    let index = open(folder.path(), &staff);
+    let right = answers(&index);
+    for path in files(folder.path()).iter().filter(|path| path.extension().is_some_and(|end| end == "term")) {
+        let length = fs::metadata(path).expect("a file").len() as usize;
+        let mut file = fs::OpenOptions::new().write(true).open(path).expect("a file");
+        std::io::Write::write_all(&mut file, &vec![0xff; length]).expect("written");
+    }
+    let damaged = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| answers(&index)));
+    assert!(damaged.is_err() || damaged.is_ok_and(|found| found != right), "it is damaged");
+    let index = index.anew(&staff).expect("an index");
+    assert_eq!(answers(&index), right);
+    fs::remove_dir_all(folder.path()).expect("removed");
+    assert_eq!(answers(&index.anew(&staff).expect("an index")), right);
+}
+
 /// Every file, with its first byte, one in the middle or the last one flipped, cut there, or gone.
 #[test]
 fn whatever_is_damaged_is_built_anew() {

@@ -52,9 +52,23 @@ fn keys_of_markdown() {
             ("tools:\n\"*\": false", "[] access_closed@4"),
             ("permission:\nread: deny", "[] access_closed@4"),
             ("disallowedTools:\nread: true", "[] access_closed@4"),
+            ("permission:\n\nread: deny", "[] access_closed@4"),
+            ("tools:\n# only\nread: true", "[] access_closed@4"),
+            ("tools:\nagent: true\nread: true", "[] access_closed@4"),
+            ("disallowedTools:\nproactive: true", "-"),
             ("tools:\ncolor: yes", "-"),
             ("tools:\nnote: it is so", "-"),
+            // A key without its sign.
+            ("tools Read", "[] access_closed@4"),
+            ("tools Read, LS", "[] access_closed@4"),
+            ("tools; Read", "[] access_closed@4"),
+            ("tools -> Read", "[] access_closed@4"),
+            ("disallowedTools Read", "[] access_closed@4"),
+            ("readonly", "- readonly access_closed@4"),
+            ("model: a: b\ntools are what it may use", "-"),
             // Bullets of prose.
+            ("tools: >\n  * Read\n  * LS", "[Read LS]"),
+            ("allowed_callers: >-\n  * a\n  * b", "- by [a b]"),
             ("allowed_callers:\n  * main", "- by [main]"),
             ("tools:\n  * Read\n  * LS", "[Read LS]"),
             ("tools:\n  • Read", "[Read] access_closed@5"),
@@ -262,6 +276,9 @@ fn keys_that_stand_before_the_frontmatter() {
     check("disable: true", "access_closed");
     check("# tools: Read", "-");
     check("<!-- tools: Read -->", "-");
+    check("<!--\ntools: Read\n-->", "-");
+    check("<!-- mine\ntools: Read", "-");
+    check("<!--\n-->\ntools: Read", "[] access_closed@3");
     check("This is mine.", "-");
 }
 
