@@ -274,7 +274,7 @@ impl Store {
     }
 
     /// Finishes all queued jobs and closes the file. Later jobs and looks fail; those that are going on are waited for, at
-    /// most [`LOOKS_END_WITHIN`].
+    /// most 5 s (`LOOKS_END_WITHIN`).
     pub fn close(&self) {
         let mut readers = lock(&self.readers);
         readers.closed = true;
