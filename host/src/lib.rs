@@ -15,7 +15,8 @@
 //! * memory: [`registry`] and [`search`] (assistants), [`process_table`], [`message_box`], [`conversation`],
 //!   [`events`] and [`changes`], all over [`store`] (SQLite, one writer);
 //! * outside: `supervisor`, [`launcher`], [`model`], [`hooks`];
-//! * people: [`config`], [`trust`], `cli` (feature `cli`), [`text`].
+//! * people: [`config`], [`trust`], `cli` (feature `cli`), [`text`];
+//! * shared: `names` (enums whose names are stored), `whole` (files that are written whole or not at all).
 //!
 //! # A desktop app holds the host
 //!

@@ -34,7 +34,6 @@ use changes::Update;
 use corpus::{Answer, Corpus};
 use exact::Exact;
 use query::{Matched, QueryTerm, Weighed};
-
 use segment::Earlier;
 use writing::Writing;
 

@@ -91,7 +91,9 @@ pub(crate) fn tidy(folder: &Path) -> Result<usize> {
 
 /// Takes the file away if nobody writes it; false where somebody does.
 fn is_left(path: &Path) -> Result<bool> {
-    let gone = |error: Error| if error.kind() == ErrorKind::NotFound { Ok(false) } else { Err(error) };
+    // Who may not touch it cannot know either.
+    let not_ours = |error: &Error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied);
+    let gone = |error: Error| if not_ours(&error) { Ok(false) } else { Err(error) };
     let file = match File::options().write(true).open(path) {
         Ok(file) => file,
         Err(error) => return gone(error),

@@ -110,15 +110,21 @@ impl Host {
     /// # Errors
     /// The index's.
     pub(crate) async fn search_anew(&self, failed: &Arc<SearchIndex>) -> Result<(), OpenError> {
-        let _read = self.0.reloads.read.lock().await;
-        if !Arc::ptr_eq(failed, &self.search()) {
-            return Ok(());
-        }
-        let (failed, registry) = (failed.clone(), self.registry());
-        let opening = tokio::task::spawn_blocking(move || failed.anew(&registry));
-        let index = opening.await.map_err(StoreError::panicked(READING))??;
-        *self.0.search.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(index);
-        Ok(())
+        let (host, failed) = (self.clone(), failed.clone());
+        // Whoever gives up waiting does not stop it half way.
+        let reading = self.0.runners.spawn(async move {
+            let _read = host.0.reloads.read.lock().await;
+            if !Arc::ptr_eq(&failed, &host.search()) {
+                return Ok(());
+            }
+            let registry = host.registry();
+            let opening = tokio::task::spawn_blocking(move || failed.anew(&registry));
+            let index = opening.await.map_err(StoreError::panicked(READING))??;
+            *host.0.search.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(index);
+            host.merge_search();
+            Ok(())
+        });
+        reading.await.map_err(StoreError::panicked(READING))?
     }
 
     /// Joins `files` with what the database keeps, and puts that in place of what there is where it is another.

@@ -73,8 +73,7 @@ impl<'a> Assembly<'a> {
         }
         for (key, line) in lost {
             let folded = fold(key.trim_matches(['"', '\'']));
-            let field = known::look(&folded).map(|(field, _)| field);
-            if let Some(field) = field.or_else(|| known::misspelt(&folded).map(|(field, _)| field)) {
+            if let Some(field) = known::meant(&folded) {
                 if field.is_switch() {
                     return Err(self.off(key, (*line, 0)));
                 }

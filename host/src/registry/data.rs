@@ -51,8 +51,7 @@ pub(super) fn toml(text: &str, file: &str, warnings: &mut Vec<Diagnostic>) -> Re
         let mut hurt =
             errors.iter().map(|error| table || error.span().is_none_or(|span| from_to.contains(&span.start)));
         let folded = fold(key.get_ref());
-        let known = known::look(&folded).map(|(field, _)| field);
-        let field = known.or_else(|| known::misspelt(&folded).map(|(field, _)| field));
+        let field = known::meant(&folded);
         if field.is_some_and(known::Field::limits) && hurt.any(|hurt| hurt) {
             lost.push((key.get_ref().to_string(), places.place(key.span().start).0));
             continue;

@@ -211,11 +211,11 @@ const KNOWN: &[(&str, Field, &[Dialect])] = &[
 /// none of it either.
 pub(crate) fn fold(key: &str) -> String {
     let none = |c: &char| matches!(c, '-' | '_') || c.is_whitespace() || is_invisible(*c);
-    key.chars().filter(|c| !none(c)).map(narrow).flat_map(char::to_lowercase).collect()
+    key.chars().map(narrow).filter(|c| !none(c)).flat_map(char::to_lowercase).collect()
 }
 
 /// The sign of ASCII that `c` is in full width, as East Asian keyboards write it.
-fn narrow(c: char) -> char {
+pub(crate) fn narrow(c: char) -> char {
     match c {
         '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(c) - 0xfee0).unwrap_or(c),
         c => c,
@@ -282,7 +282,12 @@ const MEANT: &[(&str, &str)] = &[
 #[cfg(feature = "cli")]
 pub(crate) fn is_access(key: &str) -> bool {
     let key = fold(key);
-    look(&key).map(|(field, _)| field).or_else(|| misspelt(&key).map(|(field, _)| field)).is_some_and(Field::is_access)
+    meant(&key).is_some_and(Field::is_access)
+}
+
+/// What the folded key `key` means, taken as it is or, where it limits, as what it was meant to be.
+pub(super) fn meant(key: &str) -> Option<Field> {
+    look(key).map(|(field, _)| field).or_else(|| misspelt(key).map(|(field, _)| field))
 }
 
 /// The field that limits which the unknown folded key `key` is but for one typing mistake or in other words, and its

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use tantivy::directory::{Directory, INDEX_WRITER_LOCK, META_LOCK, RamDirectory, TerminatingWrite};
+use tantivy::directory::{Directory, INDEX_WRITER_LOCK, RamDirectory, TerminatingWrite};
 use tantivy::index::SegmentId;
 use tantivy::{Index, IndexSettings, TantivyError};
 
@@ -44,19 +44,21 @@ pub(super) fn open(folder: &Path) -> tantivy::Result<Option<Index>> {
     }
 }
 
-/// A copy in memory of the index in `folder`, as [`open`]. Another program may be writing that one, which stays as it is.
+/// A copy in memory of the index in `folder`, as [`open`]. Another program may be writing that one, which
+/// stays as it is: no lock is taken that it may wait for.
+///
+/// # Errors
+/// What the lists name is gone already, besides those of [`open`].
 pub(super) fn copy(folder: &Path) -> tantivy::Result<Option<Index>> {
     if !LISTS.iter().all(|list| folder.join(list).exists()) {
         return Ok(None);
     }
     let files = Files::open(folder)?;
     let copied = RamDirectory::create();
-    // What the lists name is not removed while it is copied.
-    let lock = files.acquire_lock(&META_LOCK).map_err(|error| TantivyError::LockFailure(error, None))?;
     for list in LISTS.iter().map(Path::new) {
         copied.atomic_write(list, &files.atomic_read(list)?)?;
     }
-    let segments = Index::open(files.clone())?.searchable_segment_ids()?;
+    let segments = Index::open(copied.clone())?.searchable_segment_ids()?;
     let segments: HashSet<String> = segments.iter().map(SegmentId::uuid_string).collect();
     for entry in fs::read_dir(folder)? {
         let name = entry?.file_name();
@@ -68,7 +70,6 @@ pub(super) fn copy(folder: &Path) -> tantivy::Result<Option<Index>> {
         copy.write_all(&files.open_read(Path::new(name))?.read_bytes()?)?;
         copy.terminate()?;
     }
-    drop(lock);
     open_in(copied)
 }
 

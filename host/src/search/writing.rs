@@ -57,7 +57,7 @@ impl Writing {
         Arc::new(Self { index, state: Mutex::new(State::Idle) })
     }
 
-    /// Makes `update` one commit. Waits for no merge.
+    /// Makes `update` one commit. Waits for no merge, unless it fails.
     pub(super) fn apply(&self, update: &Update<'_>) -> tantivy::Result<()> {
         let mut state = self.state();
         match &mut *state {
@@ -78,7 +78,7 @@ impl Writing {
         }
     }
 
-    /// Makes the index that of `registry`, whatever it was of, as one commit.
+    /// Makes the index that of `registry`, whatever it was of, as one part.
     pub(super) fn fill(&self, registry: &Registry) -> tantivy::Result<()> {
         let mut state = self.state();
         if let State::Ended = *state {

@@ -64,8 +64,7 @@ impl Access {
     /// A part of permissions, in any spelling, or a rule for a tool.
     fn inner(&mut self, entry: &Entry, notes: &mut Notes<'_>) {
         let folded = known::fold(&entry.key);
-        let known = known::look(&folded).map(|(field, _)| field);
-        let field = known.or_else(|| known::misspelt(&folded).map(|(field, _)| field));
+        let field = known::meant(&folded);
         match (folded.as_str(), field) {
             ("ask", _) if asks(entry) => self.asks(entry, notes),
             ("mode" | "defaultmode", _) => _ = self.mode(entry, notes),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{ALIASES, SPAWNING, TALK, names_of};
-use crate::registry::{fold, is_spawner, several};
+use crate::registry::{fold, is_spawner, narrow, several};
 use crate::tools::Tool;
 
 /// Words for every tool, folded.
@@ -44,7 +44,8 @@ impl Known {
     }
 
     fn is(&self, denied: &str) -> bool {
-        let bare = denied.split(['(', '（']).next().unwrap_or(denied);
+        let denied: String = denied.chars().map(narrow).collect();
+        let bare = denied.split('(').next().unwrap_or(&denied);
         let bare = bare.trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '*' | '?'));
         if ALL.contains(&fold(bare).as_str()) {
             return true;
@@ -129,6 +130,9 @@ mod tests {
             ["builtin_work__run_it", "work", "builtin_work", "work__runIt", "mcp__work__*", "run-it", "builtin_*"]
         {
             check("builtin_work__run_it", denied, true);
+        }
+        for denied in ["app＿＿paint", "ＡＰＰ＊", "paint（x）"] {
+            check("app__paint", denied, true);
         }
         for denied in ["app__draw", "ap", "mcp__ap__*", "apppaint", "work", "a/*"] {
             check("app__paint", denied, false);

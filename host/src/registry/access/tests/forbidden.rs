@@ -236,6 +236,11 @@ fn data() {
             ("\"tools\": [\"Read\", \"LS\"], \"Tools\": [\"LS\"]", "[LS] duplicate_key@1"),
             ("\"permission\": {\"read\": \"deny\", \"read\": \"allow\"}", "- not read"),
             ("\"permission\": {\"read\": \"allow\", \"*\": \"deny\"}", "[]"),
+            (
+                "\"deny\": [\"Read\"], \"deny\": [\"Bash\"]",
+                "- not Read Bash duplicate_key@1 key_misspelt@1 key_misspelt@1",
+            ),
+            ("\"dis＿allowed＿tools\": [\"Read\"]", "- not Read"),
             ("\"disable\": true, \"disable\": false", "disabled"),
             ("\"tools\": {\"read\": false, \"read\": true}", "[read] not read"),
         ],
