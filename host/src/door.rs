@@ -44,7 +44,7 @@ const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 const WAITING_FOR_THE_END_MAX: usize = 64;
 
 /// The two directions of a connection, with what was read beyond its first line.
-type Connection = BufReader<Stream>;
+pub(crate) type Connection = BufReader<Stream>;
 
 /// An open door: clients can connect from now on, and are served by [`Door::serve`].
 pub struct Door {
@@ -288,7 +288,7 @@ async fn write_reply(connection: &mut Connection, reply: &Reply) -> Result<(), S
 ///
 /// # Errors
 /// In words.
-pub async fn connect(address: &Address, hello: &Hello) -> Result<(BufReader<Stream>, Reply), String> {
+pub(crate) async fn connect(address: &Address, hello: &Hello) -> Result<(Connection, Reply), String> {
     let words = |error: std::io::Error| error.to_string();
     let stream = ConnectOptions::new().name(address.name().map_err(words)?).connect_tokio().await.map_err(words)?;
     let mut connection = BufReader::new(stream);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rmcp::ServiceExt;
 use rmcp::model::{CallToolRequestParams, CallToolResult};
-use rmcp::service::{RoleClient, RunningService, ServiceError};
+use rmcp::service::{ClientInitializeError, RoleClient, RunningService, ServiceError};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::sync::RwLock;
@@ -17,12 +17,14 @@ use crate::door::{self, Address};
 
 /// Tools whose call may be made again when its host went: a second one does no more than the first.
 const REPEATED: [&str; 5] = ["list_process", "poll_assistant", "read_log", "wait_assistant", "get_pending_questions"];
-/// Hosts that one call is made to, one after the other.
+/// Hosts that a connection or one call is tried with, one after the other.
 const HOSTS_TRIED_MAX: usize = 5;
+
+type Service = RunningService<RoleClient, ()>;
 
 /// A client of the host of a place. When that host goes, it finds or starts another one.
 pub(super) struct Client {
-    service: RwLock<Arc<RunningService<RoleClient, ()>>>,
+    service: RwLock<Arc<Service>>,
     /// Where another host is found, and which command wants it; none: a host that goes is gone.
     found_by: Option<(Places, String)>,
 }
@@ -62,7 +64,22 @@ impl Client {
         Ok(Self { service: RwLock::new(Arc::new(service)), found_by: Some((places.clone(), command.to_owned())) })
     }
 
-    async fn reach(places: &Places, command: &str) -> Result<RunningService<RoleClient, ()>, Failure> {
+    /// A host that ends between its welcome and its first answer is one that went: another is found.
+    async fn reach(places: &Places, command: &str) -> Result<Service, Failure> {
+        use ClientInitializeError::{ConnectionClosed, TransportError};
+        let mut tried = 0;
+        loop {
+            tried += 1;
+            match ().serve(Self::let_in(places, command).await?).await {
+                Ok(service) => return Ok(service),
+                Err(ConnectionClosed(_) | TransportError { .. }) if tried < HOSTS_TRIED_MAX => {}
+                Err(error) => return Err(Failure::new(FAILED, format!("the host was not understood: {error}"))),
+            }
+        }
+    }
+
+    /// A connection that a host has welcomed.
+    async fn let_in(places: &Places, command: &str) -> Result<door::Connection, Failure> {
         let place = Place::find(places)?;
         let hello = place.hello(Want::Mcp, command);
         let runtime = tokio::runtime::Handle::current();
@@ -73,8 +90,7 @@ impl Client {
                 Err(_) => Ok(Tried::Gone),
             })
         });
-        let connection = reaching.await.map_err(|error| Failure::new(FAILED, error))??;
-        Self::over(connection).await
+        reaching.await.map_err(|error| Failure::new(FAILED, error))?
     }
 
     /// Connects to the host of a state directory, if there is one; of whatever build and setting.
@@ -85,22 +101,15 @@ impl Client {
         let (connection, reply) = door::connect(&Address::find(&place.state), &hello).await.ok()?;
         match start::sorted(reply, connection) {
             Ok(Tried::In(connection)) => {
-                let service = Self::over(connection).await.ok()?;
+                let service = ().serve(connection).await.ok()?;
                 Some(Self { service: RwLock::new(Arc::new(service)), found_by: None })
             }
             Ok(Tried::Gone) | Err(_) => None,
         }
     }
 
-    async fn over(
-        connection: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + 'static,
-    ) -> Result<RunningService<RoleClient, ()>, Failure> {
-        let service = ().serve(connection).await;
-        service.map_err(|error| Failure::new(FAILED, format!("the host was not understood: {error}")))
-    }
-
     /// Another host in place of one that went, unless a call beside this one has found it already.
-    async fn again(&self, gone: &Arc<RunningService<RoleClient, ()>>) -> Result<(), Failure> {
+    async fn again(&self, gone: &Arc<Service>) -> Result<(), Failure> {
         let Some((places, command)) = &self.found_by else { return Err(Failure::new(FAILED, "the host has gone")) };
         let mut service = self.service.write().await;
         if Arc::ptr_eq(&service, gone) {

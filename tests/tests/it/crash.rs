@@ -100,3 +100,31 @@ async fn kill_9_loses_nothing_and_leaves_nothing() {
     assert!(sent.iter().all(|id| kept.contains(id)), "every message that was answered is there");
     client.cancel().await.expect("it ends");
 }
+
+/// The kernel tells the session and the group of a program that was put into a container from outside as 0.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_whose_session_is_outside_of_its_container_reaps_and_kills_strays() {
+    let contained = || {
+        let mut command = Command::new("unshare");
+        command.args(["--map-root-user", "--pid", "--fork", "--mount-proc"]).stdin(Stdio::null());
+        command
+    };
+    if !contained().arg("true").status().await.is_ok_and(|status| status.success()) {
+        return eprintln!("skipped: no namespace can be made here");
+    }
+    let steps = script(&[("x", json!([{ "text": "y" }]))]);
+    let bed = Bed::new(RUNNER, &[("x.md", &assistant("x", ""))], &steps);
+    let host = mcp(&bed, &steps);
+    let said = bed.dir.path().join("said");
+    let mut command = contained();
+    command.arg(host.as_std().get_program()).args(host.as_std().get_args()).kill_on_drop(true);
+    let stderr = std::fs::File::create(&said).expect("a file");
+    let (transport, _) = TokioChildProcess::builder(command).stderr(stderr).spawn().expect("a process");
+    let client: McpClient = ().serve(transport).await.expect("a client");
+    let asked = json!({ "assistant_id": "x", "query": "go", "run_mode": "sync" });
+    assert_eq!(call(&client, "spawn_assistant", asked).await["status"], "finished");
+    client.cancel().await.expect("it ends");
+    let said = std::fs::read_to_string(said).expect("what it said");
+    assert!(!said.contains("panicked"), "{said}");
+}

@@ -1,8 +1,10 @@
 //! The commands that start assistants and talk to them, over the door of a real host.
 
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixListener;
 use std::process::Stdio;
 
-use conformance::doors::{Doors, until};
+use conformance::doors::{Doors, socket, until};
 use serde_json::{Value, json};
 
 use crate::HOST;
@@ -164,6 +166,23 @@ fn commands_that_follow_find_another_host_when_theirs_is_killed() {
     assert_eq!((id(&listed[0]["items"][0]), &listed[0]["items"][0]["task"]), (id(&resumed[0]), &json!("go")));
     let (code, _, stderr) = doors.run(&["cancel", &process]);
     assert!(code == Some(0) && stderr.contains("has ended already"), "{stderr}");
+}
+
+#[test]
+fn a_host_that_ends_between_its_welcome_and_its_first_answer_is_one_that_went() {
+    let doors = Doors::new(HOST, "");
+    let path = socket(&doors.state());
+    std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+    let listener = UnixListener::bind(&path).expect("a socket");
+    let ends = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a client");
+        let mut line = String::new();
+        BufReader::new(&stream).read_line(&mut line).expect("a line");
+        stream.write_all(b"{\"welcome\":{\"pid\":1,\"told\":[]}}\n").expect("written");
+        line
+    });
+    assert_eq!(json_of(&doors, &["ps", "--json"])[0]["items"], json!([]));
+    assert!(ends.join().expect("it was asked").contains("\"want\":\"mcp\""));
 }
 
 #[test]

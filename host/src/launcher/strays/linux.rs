@@ -7,9 +7,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, getpgrp, getpid, getsid, pidfd_open, pidfd_send_signal, waitpid,
-};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, getpid, pidfd_open, pidfd_send_signal, waitpid};
 use tokio::net::unix::pipe;
 use tokio::time::{Instant, timeout_at};
 
@@ -97,11 +95,11 @@ async fn gone(killed: Vec<Killed>) {
 }
 
 /// Reaps adopted children that have ended. Those that this program has started have its session, and its group or an
-/// entry among the started.
+/// entry among the started. In a container both may be those of a process outside: the kernel tells them as 0.
 fn reap() {
-    let (me, group, session) = (getpid().as_raw_pid(), getpgrp().as_raw_pid(), getsid(None).map(Pid::as_raw_pid));
-    let foreign =
-        |stat: &Stat| stat.parent == me && (i32::try_from(stat.group) != Ok(group) || Ok(stat.session) != session);
+    let me = getpid().as_raw_pid();
+    let Some(Stat { group, session, .. }) = Stat::read(me.unsigned_abs()) else { return };
+    let foreign = |stat: &Stat| stat.parent == me && (stat.group != group || stat.session != session);
     for number in children() {
         let ended = |number| Stat::read(number).filter(|stat| stat.ended).is_some_and(|stat| foreign(&stat));
         if !ended(number) {
@@ -179,6 +177,7 @@ struct Stat {
     /// It has ended, and waits to be reaped.
     ended: bool,
     parent: i32,
+    /// 0: of a process outside of this program's namespace, as is a session of 0.
     group: u32,
     session: i32,
 }
