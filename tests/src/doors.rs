@@ -6,12 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
+use assistant_host::store;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::bed::{SOON, assistant};
 
-/// A folder with a configuration, a script, assistants and a state directory. Dropped, its host is ended.
+/// A folder with a configuration, a script, assistants and a state directory. Dropped, its host is ended, and neither has
+/// it panicked nor left anything wrong in the store.
 pub struct Doors {
     /// Gone with it.
     pub dir: TempDir,
@@ -20,8 +22,7 @@ pub struct Doors {
 
 impl Doors {
     /// Assistants `quick` (answers at once), `slow` (takes a while), `hang` (never does) and `waits` (for a message,
-    /// then answers), served
-    /// by the program `host`. `config` is added to the configuration.
+    /// then answers), served by the program `host`. `config` is added to the configuration.
     ///
     /// # Panics
     /// Where the folder cannot be written.
@@ -119,9 +120,18 @@ impl Doors {
 
 impl Drop for Doors {
     fn drop(&mut self) {
-        if let Err(error) = self.command(&["stop", "--force"]).stderr(Stdio::null()).status() {
-            // The test has ended by now; the host ends for want of clients.
-            drop(error);
+        let stopped = self.command(&["stop", "--force"]).stderr(Stdio::null()).status();
+        if std::thread::panicking() {
+            // The test has failed by now; a host that could not be stopped ends for want of clients.
+            return;
+        }
+        stopped.expect("it runs");
+        let log = std::fs::read_to_string(self.state().join("host.log")).unwrap_or_default();
+        assert!(!log.contains("panicked"), "the host panicked:\n{log}");
+        let db = self.state().join(store::FILE);
+        if db.exists() {
+            let wrong = crate::oracle::check(&db);
+            assert!(wrong.is_empty(), "the store of this test:\n{}", wrong.join("\n"));
         }
     }
 }

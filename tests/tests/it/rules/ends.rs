@@ -213,7 +213,9 @@ async fn no_barging() {
     let spawning = queued(async move { client.call("spawn_assistant", asked).await }).await;
     held.release();
     let third = spawning.await.expect("a task");
-    assert_eq!((&third["status"], &third["capacity"]["position"]), (&json!("queued"), &json!(2)), "{third}");
+    // Before it is the second, in the queue or, where the supervisor was slow before and quick now, at work.
+    let number = |key: &str| third["capacity"][key].as_u64().unwrap_or_default();
+    assert_eq!((&third["status"], number("running") + number("position")), (&json!("queued"), 2), "{third}");
     for (query, spawned) in [("second", &second), ("third", &third)] {
         let mut next = stage.puppet().await;
         assert_eq!(next.run["query"], query);
