@@ -20,6 +20,7 @@ mod id;
 mod keys;
 mod known;
 mod lookup;
+mod meant;
 pub mod mirror;
 mod nearest;
 mod notes;
@@ -53,6 +54,7 @@ pub(crate) use nearest::nearest_name;
 pub use places::{Layout, SourceDir, places_in, sources};
 pub(crate) use reader::READER_VERSION;
 pub use reader::{read, read_markdown};
+pub(crate) use services::of as services_of;
 pub use walk::{ENTRIES_MAX, FILE_BYTES_MAX, FOLDER_DEPTH_MAX};
 #[cfg(feature = "cli")]
 pub(crate) use walk::{link as link_in, read as read_bytes};

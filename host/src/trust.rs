@@ -30,9 +30,13 @@ use crate::names::named;
 use crate::registry::{Code, Definition, Diagnostic, Source, sha256_hex};
 
 mod book;
+#[cfg(feature = "cli")]
+mod masked;
 mod wanted;
 
 pub use book::{Book, RECORD_BYTES_MAX, TRUSTED_MAX, Trust, Unusable};
+#[cfg(feature = "cli")]
+pub(crate) use masked::{line_masked, map_masked, masked};
 pub use wanted::wanted;
 
 named! {

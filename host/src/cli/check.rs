@@ -141,13 +141,13 @@ fn link_of(path: &Path, sources: &[SourceDir]) -> Option<Diagnostic> {
 
 /// What is read of a folder or file that was named: the places of a project, where it has any, else everything in it.
 fn sources_of(dir: &Path) -> Result<Vec<SourceDir>, Failure> {
-    let nowhere = |error: &std::io::Error| error.kind() == std::io::ErrorKind::NotFound && dir.is_symlink();
-    // A link that leads nowhere is a finding like others.
-    if std::fs::metadata(dir).is_err_and(|error| nowhere(&error)) {
-        return Ok(Vec::new());
-    }
-    if let Err(error) = std::fs::metadata(dir) {
-        return Err(Failure::new(USAGE, format!("check {}: {error}", one_line(&dir.to_string_lossy()))));
+    match std::fs::metadata(dir) {
+        Ok(_) => {}
+        // A link that leads nowhere is a finding like others.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && dir.is_symlink() => return Ok(Vec::new()),
+        Err(error) => {
+            return Err(Failure::new(USAGE, format!("check {}: {error}", one_line(&dir.to_string_lossy()))));
+        }
     }
     let places = registry::places_in(dir);
     if places.is_empty() {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::open::{Setting, env, trust_dir};
 use super::run::NO_MATCH;
@@ -48,6 +48,8 @@ pub(super) fn show(places: &Places, args: &ShowArgs) -> Result<u8, Failure> {
     if args.json {
         // Where two of a definition's keys say the same, the answer's own stand above.
         let mut whole = json!(**definition);
+        whole["mcp_servers"] = json!(definition.mcp_servers.as_ref().map(trust::masked));
+        whole["extra"] = json!(trust::map_masked(&definition.extra));
         whole["path"] = json!(definition.file().map(super::shown));
         whole["brought_from"] = json!(definition.brought_from().map(super::shown));
         whole["assistant_id"] = json!(definition.id);
@@ -95,7 +97,6 @@ fn lines(definition: &Definition, granted: &grants::Grants) -> Vec<(&'static str
     let mut put = |what, value: Option<String>| lines.extend(value.map(|value| (what, value)));
     let some = |list: &[String]| (!list.is_empty()).then(|| list.join(", "));
     let any = |list: &[String]| some(list).unwrap_or_else(|| "none".to_owned());
-    let json = |value: &Value| value.to_string();
     put("description", Some(definition.description.clone()).filter(|text| !text.is_empty()));
     for example in &definition.examples {
         put("example", Some(example.clone()));
@@ -116,8 +117,8 @@ fn lines(definition: &Definition, granted: &grants::Grants) -> Vec<(&'static str
     put("turns", definition.max_turns.map(|turns| turns.to_string()));
     let limit = definition.timeout_ms.map(|ms| duration(i64::try_from(ms).unwrap_or(i64::MAX)));
     put("time", limit);
-    put("servers", definition.mcp_servers.as_ref().map(json));
-    for (key, value) in &definition.extra {
+    put("servers", definition.mcp_servers.as_ref().map(|servers| trust::masked(servers).to_string()));
+    for (key, value) in &trust::map_masked(&definition.extra) {
         let what = if crate::registry::is_access_key(key) { "as written" } else { "kept" };
         put(what, Some(format!("{key}: {value}")));
     }

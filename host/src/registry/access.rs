@@ -1,5 +1,6 @@
 //! What an assistant may do, as its file says it. What cannot be read opens nothing, and is told.
 
+mod hints;
 mod lists;
 mod permissions;
 
@@ -63,6 +64,10 @@ const MODES_UNUSED: &[&str] =
     &["default", "acceptedits", "auto", "dontask", "bypasspermissions", "manual", "workspacewrite", "dangerfullaccess"];
 /// Words for a mode in which nothing is changed.
 const MODES_READONLY: &[&str] = &["plan", "readonly"];
+/// Words of opencode for an assistant that people talk to, and that its `task` does not offer to others.
+const ROLES_OF_PEOPLE: &[&str] = &["primary"];
+/// Words of Copilot and others for an assistant that answers and plans.
+const ROLES_READONLY: &[&str] = &["ask", "plan", "readonly"];
 
 /// What Codex sets up in `[tools]` and `[agents]`, folded.
 const CODEX_SETTINGS: &[&str] =
@@ -80,19 +85,25 @@ impl Access {
             Field::Tools => self.tools(entry, notes),
             Field::Denied => self.denied(entry, notes),
             Field::Permissions => self.permissions(entry, notes),
+            Field::Unclear if entry.value.is_null() => return false,
+            Field::Unclear => {
+                self.closed = true;
+                closed(entry, "it may mean tools to have or tools to lack, so it has none", hints::UNCLEAR, notes);
+            }
             Field::Mode => return self.mode(entry, notes),
+            Field::Role => return self.role(entry),
             Field::Readonly => self.readonly |= flag(entry, true, "it may change nothing", notes),
             Field::Callers => {
                 let names = people(entry, "no one that it does not name may spawn it", notes);
                 if entry.value.is_null() {
-                    closed(entry, "no one may spawn it", notes);
+                    closed(entry, "no one may spawn it", hints::CALLERS, notes);
                 }
                 self.callers = Some(both(self.callers.take(), names));
             }
             Field::Agents => {
                 let names = people(entry, "it may spawn no other", notes);
                 if entry.value.is_null() {
-                    closed(entry, "it may spawn no other", notes);
+                    closed(entry, "it may spawn no other", hints::CALLERS, notes);
                 }
                 self.spawns(names);
             }
@@ -107,11 +118,11 @@ impl Access {
     pub(super) fn lost(&mut self, field: Field, key: &str, line: u32, notes: &mut Notes<'_>) {
         match field {
             Field::Tools => self.tools = Some(Vec::new()),
-            Field::Denied | Field::Permissions => self.closed = true,
+            Field::Denied | Field::Unclear | Field::Permissions => self.closed = true,
             Field::Mode | Field::Readonly => self.readonly = true,
             Field::Callers => self.callers = Some(Vec::new()),
             Field::Agents => self.may_spawn = Some(Vec::new()),
-            Field::NotByModels | Field::ByModels => self.not_by_models = true,
+            Field::NotByModels | Field::ByModels | Field::Role => self.not_by_models = true,
             Field::Services => self.no_services = true,
             _ => return,
         }
@@ -184,7 +195,7 @@ impl Access {
         }
         let found = names(entry);
         if found.unreadable {
-            closed(entry, "what is no name of a tool gives none", notes);
+            closed(entry, "what is no name of a tool gives none", hints::names(entry), notes);
         }
         if !found.refused.is_empty() {
             self.denied_at = place(entry);
@@ -212,7 +223,7 @@ impl Access {
         self.denied_at = place(entry);
         if found.unreadable || says_yes(entry) {
             self.closed = true;
-            closed(entry, "which tools it must not have is not known, so it has none", notes);
+            closed(entry, "which tools it must not have is not known, so it has none", hints::denied(entry), notes);
         }
     }
 
@@ -233,10 +244,19 @@ impl Access {
             None if entry.value.is_null() => return false,
             Some(word) if MODES_UNUSED.contains(&word) => return false,
             Some(word) if MODES_READONLY.contains(&word) => {}
-            Some(_) | None => closed(entry, "it may change nothing", notes),
+            Some(_) | None => closed(entry, "it may change nothing", hints::MODE, notes),
         }
         self.readonly = true;
         true
+    }
+
+    /// Whom it is for: those for people are not spawned by other assistants, and one that is asked or plans changes nothing.
+    fn role(&mut self, entry: &Entry) -> bool {
+        let word = entry.value.scalar().map(known::fold).unwrap_or_default();
+        let (people, looks) = (ROLES_OF_PEOPLE.contains(&word.as_str()), ROLES_READONLY.contains(&word.as_str()));
+        self.not_by_models |= people;
+        self.readonly |= looks;
+        people || looks
     }
 
     /// Narrows whom it may spawn to those that stand in parentheses behind `tools`, where any do.
@@ -246,7 +266,7 @@ impl Access {
             return;
         }
         if whom.iter().any(Vec::is_empty) {
-            closed(entry, "its parentheses name no one that it may spawn", notes);
+            closed(entry, "its parentheses name no one that it may spawn", hints::PARENTHESES, notes);
         }
         self.spawns(whom.concat());
     }
@@ -264,7 +284,7 @@ fn people(entry: &Entry, so: &str, notes: &mut Notes<'_>) -> Vec<String> {
     let Names { mut taken, refused, unreadable } = names(entry);
     let all_but = !refused.is_empty() && taken.iter().any(|name| is_all(name));
     if unreadable || all_but {
-        closed(entry, so, notes);
+        closed(entry, so, hints::names(entry), notes);
     }
     // All but some cannot be said of those who are not known yet.
     taken.retain(|name| !all_but || !is_all(name));
@@ -293,20 +313,20 @@ fn flag(entry: &Entry, safe: bool, so: &str, notes: &mut Notes<'_>) -> bool {
         Some(truth) => truth,
         None if entry.value.is_null() => !safe,
         None => {
-            closed(entry, so, notes);
+            closed(entry, so, hints::SWITCH, notes);
             safe
         }
     }
 }
 
-fn closed(entry: &Entry, so: &str, notes: &mut Notes<'_>) {
+fn closed(entry: &Entry, so: &str, hint: &str, notes: &mut Notes<'_>) {
     let message = format!("`{}` cannot be read as it stands: {so}", cut(&entry.key));
-    notes.say(
-        Code::AccessClosed,
-        place(entry),
-        message,
-        "write a list of names, such as `[a, b]`, or a word that is known",
-    );
+    notes.say(Code::AccessClosed, place(entry), message, hint);
+}
+
+/// Tells of a list of names outside of these fields in which something is no name.
+pub(super) fn cannot_be_read(entry: &Entry, so: &str, notes: &mut Notes<'_>) {
+    closed(entry, so, hints::names(entry), notes);
 }
 
 fn narrowed(entry: &Entry, name: &str, rule: &str, notes: &mut Notes<'_>) {

@@ -15,6 +15,7 @@ const ADVICE: &[(Code, &str)] = &[
     (Code::DuplicateKey, "Keep one of the two."),
     (Code::FieldIgnored, "Give it a value of the kind that the message names."),
     (Code::AccessClosed, "Write a list of names such as `[a, b]`, or one of the words that the key is for."),
+    (Code::SwitchUnreadable, "Write `true` or `false` behind the key, or remove it to have the assistant."),
     (Code::AccessNarrowed, "Write `allow` to give the tool in any case, or `deny` to mean that it is not given."),
     (Code::KeyMisspelt, "Write the key as it is meant."),
     (Code::SeveralAgents, "Write each agent as a Markdown file of its own."),
@@ -28,6 +29,11 @@ const ADVICE: &[(Code, &str)] = &[
     (Code::FenceRemoved, "Remove the first and the last line: other systems skip such a file."),
     (Code::ClosingDelimiterRepaired, "End the frontmatter with a line of three dashes."),
     (Code::FrontmatterNotClosed, "Put a line of three dashes behind the last key."),
+    (Code::OpeningDelimiterRepaired, "Begin the file with a line of three dashes: other systems skip such a file."),
+    (
+        Code::FrontmatterNotOpened,
+        "If it is to be an assistant, put a line of three dashes before the keys and one behind them; if not, begin it with a heading.",
+    ),
     (
         Code::NoFrontmatter,
         "If it is to be an assistant, begin it with frontmatter: a line of three dashes, `name` and `description`, and such a line again.",

@@ -8,7 +8,7 @@ use proptest::test_runner::Config;
 
 use super::fields::LIST_MAX;
 use super::yaml::{Kind, NODES_MAX, Node};
-use super::{AssistantId, Definition, NAME_CHARS_MAX, Source, data, read, yaml};
+use super::{AssistantId, Definition, NAME_CHARS_MAX, Source, data, frontmatter, read, yaml};
 
 /// Paths of every dialect and format.
 const PATHS: &[&str] = &[
@@ -218,12 +218,6 @@ proptest! {
     }
 }
 
-/// Whether a line of `text` ends frontmatter.
-fn ends(text: &str) -> bool {
-    let dashes = |line: &str| line.len() >= 3 && line.bytes().all(|byte| byte == b'-');
-    text.lines().any(|line| line.trim_end() == "..." || dashes(line.trim_end()))
-}
-
 proptest! {
     #![proptest_config(config(600))]
 
@@ -235,7 +229,7 @@ proptest! {
     ) {
         let (before, after) = (before.concat(), after.concat());
         let keys = "tools: []\nallowed_callers: []";
-        if !ends(&before.replace('\r', "\n")) {
+        if !before.replace('\r', "\n").lines().any(frontmatter::closes) {
             let text = format!("---\nname: n\n{before}\n{keys}\n{after}\n---\nBody");
             if let Ok(found) = read(text.as_bytes(), Path::new("x.md"), Source::Dir) {
                 prop_assert_eq!((&found.tools, &found.allowed_callers), (&Some(Vec::new()), &Some(Vec::new())), "{}", text);

@@ -1,5 +1,7 @@
 //! From keys and values to a definition: each field where it belongs, the rest kept and told.
 
+mod within;
+
 use serde_json::Value;
 
 use super::access::Access;
@@ -87,6 +89,7 @@ impl<'a> Assembly<'a> {
     fn field(&mut self, entry: &Entry) -> Result<(), Diagnostic> {
         let folded = fold(&entry.key);
         let at = (entry.line, entry.column);
+        self.within(entry);
         let Some((field, _)) = known::look(&folded) else {
             match known::misspelt(&folded) {
                 Some((field, right)) => {
@@ -105,12 +108,12 @@ impl<'a> Assembly<'a> {
             return Ok(());
         };
         if field.is_access() {
-            self.other |= !entry.value.is_null();
+            self.other |= !entry.value.is_null() && field != Field::Role;
             let said = self.notes.said;
             if !self.access.take(self.definition.dialect, field, entry, &mut self.notes) {
                 self.unused.push((keys::cut(&entry.key), entry.line, entry.column));
                 self.keep(entry);
-            } else if matches!(field, Field::Permissions | Field::Mode) || self.notes.said > said {
+            } else if matches!(field, Field::Permissions | Field::Mode | Field::Role) || self.notes.said > said {
                 // More stands there than the definition has.
                 self.keep(entry);
             }
@@ -127,7 +130,7 @@ impl<'a> Assembly<'a> {
             Taken::No => {
                 let message = format!("`{}` has a value that it cannot have; it was ignored", keys::cut(&entry.key));
                 let place = (entry.value.line, entry.value.column);
-                self.notes.say(Code::FieldIgnored, place, message, field_hint(field));
+                self.notes.say(Code::FieldIgnored, place, message, field.hint());
                 self.keep(entry);
             }
         }
@@ -194,7 +197,7 @@ impl<'a> Assembly<'a> {
             Field::Response => return Ok(recipe::response(entry, definition)),
             Field::Kept => return Ok(Taken::Kept),
             Field::Services => {
-                services::both(entry, &mut definition.extra);
+                services::both(entry, &mut definition.extra, &mut self.notes);
                 true
             }
             Field::Kind if node.scalar() == Some("remote") => return Err(self.remote(at)),
@@ -224,7 +227,7 @@ impl<'a> Assembly<'a> {
     /// A switch that nobody can read is off.
     fn off(&self, key: &str, (line, column): (u32, u32)) -> Diagnostic {
         let message = format!("its `{}` cannot be read, so it is switched off", keys::cut(key));
-        Diagnostic::new(Code::AccessClosed, self.notes.file, message)
+        Diagnostic::new(Code::SwitchUnreadable, self.notes.file, message)
             .at(line, keys::column(column))
             .hint("write `true` or `false`")
     }
@@ -379,15 +382,4 @@ pub(super) enum Taken {
     Kept,
     /// It is none that the field can have.
     No,
-}
-
-fn field_hint(field: Field) -> &'static str {
-    match field {
-        Field::MaxTurns | Field::TimeoutMs | Field::TimeoutMins => "write a number above 0",
-        Field::Model => "write one name, or a list of names",
-        Field::Tags => "write a list of words",
-        Field::Session => "write `true` or `false`",
-        Field::OutputSchema => "write a JSON schema, which is a map",
-        _ => "write a text",
-    }
 }

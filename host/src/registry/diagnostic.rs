@@ -78,6 +78,8 @@ codes! {
     FieldIgnored "field_ignored" Warning;
     /// What a field says of access cannot be read, so it gives nothing: no tool, or no caller.
     AccessClosed "access_closed" Warning;
+    /// A key that switches the assistant on or off cannot be read, so it is off.
+    SwitchUnreadable "switch_unreadable" Error;
     /// A rule for a tool cannot be kept as it is meant (ask each time, some arguments only), so the tool is not given.
     AccessNarrowed "access_narrowed" Warning;
     /// A key is one that says what the assistant may do but for one letter, or in other words; it was taken for that.
@@ -102,6 +104,10 @@ codes! {
     ClosingDelimiterRepaired "closing_delimiter_repaired" Warning;
     /// The frontmatter never ends.
     FrontmatterNotClosed "frontmatter_not_closed" Error;
+    /// The frontmatter has no `---` line before it, only one behind it; it was read as if it had.
+    OpeningDelimiterRepaired "opening_delimiter_repaired" Warning;
+    /// The file begins with keys of an assistant, and no lines of `---` say that they are frontmatter.
+    FrontmatterNotOpened "frontmatter_not_opened" Error;
     /// There is no frontmatter: a plain document.
     NoFrontmatter "no_frontmatter" Info;
     /// The frontmatter has neither a name nor anything else that makes an assistant.

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::diagnostic::{Code, Diagnostic};
 use super::dialect::Dialect;
+use super::known;
 
 /// A file, taken apart.
 #[derive(Debug, PartialEq)]
@@ -31,6 +32,8 @@ pub(super) fn split(bytes: &[u8], file: &str, warnings: &mut Vec<Diagnostic>) ->
         return Err(Diagnostic::new(Code::EmptyFile, file, "the file is empty"));
     }
     let (mut skipped, mut beside) = (blank, Vec::new());
+    // The lines that begin the frontmatter.
+    let mut opening = 1;
     lines.drain(..blank);
     let indent = lines[0].len() - lines[0].trim_start_matches([' ', '\t']).len();
     let fence = is_fence(lines[0]);
@@ -54,6 +57,22 @@ pub(super) fn split(bytes: &[u8], file: &str, warnings: &mut Vec<Diagnostic>) ->
         skipped += before;
         let text = lines.drain(..before).collect::<Vec<_>>().join("\n");
         beside.push((without_comments(&text), line_number(blank)));
+    } else if let Some(found) = unopened(&lines, file).filter(|_| !opens(lines.first())) {
+        let at = line_number(blank);
+        match found {
+            Unopened::Torn => {
+                let message = "it begins with keys of an assistant, and no `---` line says where they begin and end";
+                return Err(Diagnostic::new(Code::FrontmatterNotOpened, file, message)
+                    .at(at, None)
+                    .hint("if it is an assistant, put a line `---` before the first key and one behind the last"));
+            }
+            Unopened::Closed => {
+                let message = "no `---` line stands before the first key, only one behind the last";
+                let diagnostic = Diagnostic::new(Code::OpeningDelimiterRepaired, file, message);
+                warnings.push(diagnostic.at(at, None).hint("begin the file with a line `---`"));
+                opening = 0;
+            }
+        }
     } else if !opens(lines.first()) {
         let message = "no frontmatter: the file does not begin with a `---` line, so it was taken for a document";
         return Err(Diagnostic::new(Code::NoFrontmatter, file, message)
@@ -66,11 +85,11 @@ pub(super) fn split(bytes: &[u8], file: &str, warnings: &mut Vec<Diagnostic>) ->
         let message = "blank lines stand before the frontmatter; other systems skip such a file";
         warnings.push(Diagnostic::new(Code::LeadingBlankRemoved, file, message).at(1, None));
     }
-    let end = lines.iter().skip(1).position(|line| closes(line)).ok_or_else(|| {
+    let end = lines.iter().skip(opening).position(|line| closes(line)).ok_or_else(|| {
         Diagnostic::new(Code::FrontmatterNotClosed, file, "the frontmatter never ends")
             .at(line_number(skipped), None)
             .hint("put a line `---` behind the last key")
-    })? + 1;
+    })? + opening;
     if lines[end].trim_end() != "---" {
         let message = format!("the frontmatter ends with `{}`, not with `---`", crate::text::cut(lines[end], 40));
         let at = line_number(skipped + end);
@@ -88,8 +107,8 @@ pub(super) fn split(bytes: &[u8], file: &str, warnings: &mut Vec<Diagnostic>) ->
     }));
     let body = lines[end + 1..].join("\n");
     Ok(Parts {
-        frontmatter: lines[1..end].join("\n"),
-        line: line_number(skipped + 1),
+        frontmatter: lines[opening..end].join("\n"),
+        line: line_number(skipped + opening),
         body: body.trim_start_matches('\n').trim_end().to_owned(),
         beside,
     })
@@ -97,6 +116,9 @@ pub(super) fn split(bytes: &[u8], file: &str, warnings: &mut Vec<Diagnostic>) ->
 
 /// Lines of comments or other text before a frontmatter, at most.
 const BEFORE_LINES_MAX: usize = 40;
+
+/// Lines of keys without a `---` before them, at most.
+const KEYS_LINES_MAX: usize = 200;
 
 /// How many lines stand before what is clearly the frontmatter of an assistant, with a description and a name (which a
 /// file in a system's own place may leave out). None where there is no such thing, or where code stands before it: that
@@ -114,6 +136,47 @@ fn lines_before(lines: &[&str], file: &str) -> Option<usize> {
         let front = below.iter().position(|line| closes(line)).map_or(&[][..], |end| &below[..end]);
         has(front, "description") && (named_by_place || has(front, "name"))
     })
+}
+
+/// Keys of an assistant without a `---` before them.
+enum Unopened {
+    /// There is one behind them.
+    Closed,
+    /// There is none either, or it is not plain that all before it are keys.
+    Torn,
+}
+
+/// Whether `lines` begin with keys of an assistant, without a `---` before them.
+///
+/// A document may begin with `Title: x` and the like, and a heading of it may be underlined with dashes: it takes a
+/// name and a description, or one of them and a key that limits the assistant.
+fn unopened(lines: &[&str], file: &str) -> Option<Unopened> {
+    let front = lines.iter().take(KEYS_LINES_MAX).take_while(|line| !closes(line) && !line.trim().is_empty());
+    let front: Vec<&str> = front.copied().collect();
+    let below = |line: &str| line.starts_with([' ', '\t', '-', '#']);
+    let known: Vec<String> =
+        front.iter().filter_map(|line| key_of(line)).filter(|key| known::meant(key).is_some()).collect();
+    let first = front.first().and_then(|line| key_of(line));
+    if first.is_none_or(|key| known::meant(&key).is_none()) {
+        return None;
+    }
+    let has = |wanted: &str| known.iter().any(|key| key == wanted);
+    let named = has("name") || Dialect::of_path(Path::new(file)).is_some();
+    let limits = known.iter().any(|key| known::meant(key).is_some_and(|field| field.limits()));
+    let plain = front.iter().all(|line| below(line) || key_of(line).is_some());
+    let closed = lines.get(front.len()).is_some_and(|line| closes(line));
+    match (named, has("description"), limits) {
+        (true, true, _) if plain && closed => Some(Unopened::Closed),
+        (true, true, _) | (true, false, true) | (false, true, true) => Some(Unopened::Torn),
+        _ => None,
+    }
+}
+
+/// The key, folded, with which `line` begins.
+fn key_of(line: &str) -> Option<String> {
+    let (key, rest) = line.split_once(':')?;
+    let word = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+    (word && (rest.is_empty() || rest.starts_with([' ', '\t']))).then(|| known::fold(key))
 }
 
 fn is_fence(line: &str) -> bool {
@@ -146,7 +209,7 @@ fn is_dashes(line: &str) -> bool {
 }
 
 /// A line that ends the frontmatter: dashes alone, at least three, or YAML's own end of a document.
-fn closes(line: &str) -> bool {
+pub(super) fn closes(line: &str) -> bool {
     line.trim_end() == "..." || is_dashes(line)
 }
 
@@ -231,6 +294,34 @@ mod tests {
         check(b"Here it is:\n\n---\n\n---\nname: x\ndescription: y\n---\nBody", &read(6, "1|Here it is:\n\n---\n"));
         check(b"--- a b\nname: x\ndescription: y\n---\nBody", "no_frontmatter at None []");
         check(b"# How\n```\n---\nname: x\ndescription: y\n---\n```\n", "no_frontmatter at None []");
+        // Without the first line of dashes.
+        let repaired = r#"["opening_delimiter_repaired"]"#;
+        let keys = "name: a\ndescription: b\ntools: Read";
+        let read = |line: u32| format!("{line}|{keys}|body {repaired}");
+        check(format!("{keys}\n---\nbody").as_bytes(), &read(1));
+        check(format!("\n\n{keys}\n---\n\nbody\n").as_bytes(), &read(3));
+        check(
+            b"name: a\ndescription: >\n  b\ntools:\n- x\nown: y\n---\nbody\n---\n",
+            &format!("1|name: a\ndescription: >\n  b\ntools:\n- x\nown: y|body\n--- {repaired}"),
+        );
+        let torn = "frontmatter_not_opened at Some(1) []";
+        check(format!("{keys}\n\nbody").as_bytes(), torn);
+        check(format!("{keys}\n\n---\nbody").as_bytes(), torn);
+        check(b"name: a\ndescription: b\nmore of it\n---\nbody", torn);
+        check(b"name: a\ntools: Read\n---\nbody", torn);
+        check(b"description: a\ntools: Read\n---\nbody", torn);
+        check(b"name: a\nallowed_callers: []\n", torn);
+        // Documents.
+        for document in [
+            "Title: x\nAuthor: y\n---\nText",
+            "name: a\n---\nText",
+            "description: a heading\n---\nText",
+            "Note: this is it\nname: a\ndescription: b\n---\nText",
+            "Text\n---\nname: a\ndescription: b\n",
+            "# a\nname: a\ndescription: b\n---\nText",
+        ] {
+            check(document.as_bytes(), "no_frontmatter at None []");
+        }
         check(b"# How\n---\ndescription: y\n---\n", "no_frontmatter at None []");
         check(b"# How\n---\nname: x\ndescription: y\n", "no_frontmatter at None []");
         let far = format!("{}---\nname: x\ndescription: y\n---\n", "x\n".repeat(BEFORE_LINES_MAX + 1));

@@ -68,7 +68,8 @@ pub(super) fn each_once(entries: Vec<Entry>, file: &str, warnings: &mut Vec<Diag
     for entry in entries {
         match places.entry(fold(&entry.key)) {
             Slot::Occupied(place) => {
-                let limits = known::meant(place.key()).is_some_and(|field| field.limits());
+                let limits =
+                    known::is_holder(place.key()) || known::meant(place.key()).is_some_and(|field| field.limits());
                 let counts = if limits { "what both allow counts" } else { "the last one counts" };
                 let message = format!("the key `{}` stands there twice; {counts}", cut(&entry.key));
                 let found = Diagnostic::new(Code::DuplicateKey, file, message);

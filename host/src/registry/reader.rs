@@ -16,7 +16,7 @@ use super::yaml::Entry;
 use super::{data, frontmatter, keys};
 
 /// Bumped when the same bytes are read differently; what is derived from definitions is then made anew.
-pub(crate) const READER_VERSION: u32 = 6;
+pub(crate) const READER_VERSION: u32 = 7;
 
 /// Reads the file at `path` with the content `bytes`: Markdown, TOML, YAML or JSON by its ending, of any dialect.
 ///

@@ -8,6 +8,7 @@ use super::definition::Definition;
 use super::diagnostic::Code;
 use super::fields;
 use super::keys;
+use super::known::fold;
 use super::notes::Notes;
 use super::yaml::{Entry, Kind, Node};
 
@@ -31,7 +32,8 @@ pub(super) fn told(definition: &Definition) -> String {
 }
 
 fn parameters(definition: &Definition) -> impl Iterator<Item = &str> {
-    let list = definition.extra.get("parameters").and_then(Value::as_array);
+    let written = definition.extra.iter().find(|(key, _)| fold(key) == "parameters");
+    let list = written.and_then(|(_, value)| value.as_array());
     list.into_iter().flatten().filter_map(|one| one.get("key").and_then(Value::as_str))
 }
 
@@ -72,10 +74,10 @@ pub(super) fn response(entry: &Entry, definition: &mut Definition) -> Taken {
     }
 }
 
-/// The value of `key` in a map.
+/// The value of `key`, in any spelling, in a map.
 fn get<'a>(node: &'a Node, key: &str) -> Option<&'a Node> {
     match &node.kind {
-        Kind::Map(entries) => entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value),
+        Kind::Map(entries) => entries.iter().find(|entry| fold(&entry.key) == fold(key)).map(|entry| &entry.value),
         Kind::Scalar { .. } | Kind::Seq(_) => None,
     }
 }

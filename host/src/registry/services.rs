@@ -1,31 +1,34 @@
-//! Services of the app whose tools an assistant has besides those that it names: kept as written, for the grants.
+//! Services of the app whose tools an assistant has besides those that it names: kept under one key, for the grants.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use super::known::{self, Field};
+use super::access::cannot_be_read;
+use super::fields;
+use super::notes::Notes;
 use super::yaml::Entry;
 
-/// Keeps what `entry` names. Where another such key was there, what both name is left of each.
-pub(super) fn both(entry: &Entry, extra: &mut Map<String, Value>) {
-    let mut named = entry.value.json();
-    for (_, before) in extra.iter_mut().filter(|(key, _)| is_key(key)) {
-        let shared = match (&*before, &named) {
-            (Value::Array(one), Value::Array(other)) => {
-                one.iter().filter(|name| other.contains(name)).cloned().collect()
-            }
-            _ => Vec::new(),
-        };
-        *before = Value::Array(shared);
-        named.clone_from(before);
+/// The key under which they are kept, however the file spells it.
+const KEY: &str = "allowed_builtin_service_aliases";
+
+/// Keeps what `entry` names. Where another such key was there, what both name is left.
+pub(super) fn both(entry: &Entry, extra: &mut Map<String, Value>, notes: &mut Notes<'_>) {
+    let found = fields::names(&entry.value);
+    if found.unreadable {
+        cannot_be_read(entry, "what is no name of a service gives none", notes);
     }
-    extra.insert(entry.key.clone(), named);
+    let mut named = notes.bounded(found.taken, &entry.key, (entry.line, entry.column));
+    if let Some(Value::Array(before)) = extra.get(KEY) {
+        named.retain(|name| before.iter().any(|one| one == name));
+    }
+    extra.insert(KEY.to_owned(), json!(named));
 }
 
 /// Takes them all away.
 pub(super) fn none(extra: &mut Map<String, Value>) {
-    extra.retain(|key, _| !is_key(key));
+    extra.remove(KEY);
 }
 
-fn is_key(key: &str) -> bool {
-    known::look(&known::fold(key)).is_some_and(|(field, _)| field == Field::Services)
+/// Those that are kept in `extra`.
+pub(crate) fn of(extra: &Map<String, Value>) -> impl Iterator<Item = &str> {
+    extra.get(KEY).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
 }

@@ -267,8 +267,8 @@ impl Builder {
     }
 }
 
-/// Puts the keys that each merge key `<<`, one of `merges`, brings in its place, those that the map has itself and those that an earlier merge
-/// brings left out.
+/// Puts the keys that each merge key `<<`, one of `merges`, brings in its place, those that the map has itself and those
+/// that an earlier merge brings left out.
 ///
 /// # Errors
 /// [`Broken`] where one brings no map.

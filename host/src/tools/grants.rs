@@ -1,6 +1,7 @@
 //! Which tools an assistant really has: what its definition asks for, by the names of this host and of other systems.
 
 mod denied;
+mod foreign;
 
 use std::collections::BTreeMap;
 
@@ -8,6 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use self::denied::Known;
+pub(crate) use self::foreign::is_foreign;
 use super::Tool;
 use crate::registry::{Definition, bare, is_spawner, nearest_name, several};
 
@@ -134,7 +136,7 @@ pub(crate) fn misspelt(
     let known: Vec<Known> = table.iter().map(|tool| Known::new(&tool.name, aliases, table)).collect();
     denied.iter().flat_map(|name| several(name)).find_map(|name| {
         let bare = bare(name);
-        if bare.len() < CHARS_MIN || known.iter().any(|tool| tool.is_denied(bare)) {
+        if bare.len() < CHARS_MIN || is_foreign(bare) || known.iter().any(|tool| tool.is_denied(bare)) {
             return None;
         }
         nearest_name(bare, &names).map(|near| (bare.to_owned(), near.to_owned()))
@@ -167,13 +169,8 @@ fn names_of(name: &str, aliases: &BTreeMap<String, String>, table: &[Tool]) -> V
 /// The tools that a definition of the app's system grants by service: `workspace` is `builtin_workspace__*`.
 #[must_use]
 pub fn by_service(extra: &serde_json::Map<String, serde_json::Value>, table: &[Tool]) -> Vec<String> {
-    let services = extra.get("allowed_builtin_service_aliases").and_then(serde_json::Value::as_array);
-    let prefixes: Vec<String> = services
-        .into_iter()
-        .flatten()
-        .filter_map(serde_json::Value::as_str)
-        .map(|service| format!("builtin_{service}__"))
-        .collect();
+    let prefixes: Vec<String> =
+        crate::registry::services_of(extra).map(|service| format!("builtin_{service}__")).collect();
     let granted = |tool: &&Tool| prefixes.iter().any(|prefix| tool.name.starts_with(prefix.as_str()));
     table.iter().filter(granted).map(|tool| tool.name.to_string()).collect()
 }
@@ -232,6 +229,25 @@ mod tests {
     }
 
     #[test]
+    fn services_bring_tools_however_the_key_is_spelled() {
+        let tool = |name: &'static str| Tool { name: name.into(), ..crate::tools::table(&Limits::default()).remove(0) };
+        let table = [tool("builtin_work__run"), tool("builtin_other__run"), tool("builtin_work2__run")];
+        for keys in [
+            "allowed_builtin_service_aliases: [work]",
+            "allowedBuiltinServiceAliases: [work]",
+            "allowed-builtin-service-aliases: work",
+            "ALLOWED BUILTIN SERVICE ALIASES: {work: true, other: false}",
+            "allowedBuiltinServiceAliases: [work, other]\nallowed_builtin_service_aliases: [work]",
+        ] {
+            let text = format!("---\nname: n\ntools: []\n{keys}\n---\nGo.\n");
+            let definition =
+                crate::registry::read(text.as_bytes(), "n.md".as_ref(), crate::registry::Source::Dir).expect("one");
+            let got = of_definition(&definition, &BTreeMap::new(), &table);
+            assert_eq!(got.tools, ["builtin_work__run"], "{keys}");
+        }
+    }
+
+    #[test]
     fn what_is_denied_and_no_tool_may_be_misspelt() {
         let check = |denied: &str, near: Option<&str>| {
             let table = crate::tools::table(&Limits::default());
@@ -243,6 +259,11 @@ mod tests {
         check("Read", None);
         check("Bash", None);
         check("LSP", None);
+        // Tools that others have.
+        for foreign in ["NotebookEdit", "TaskList, KillShell", "edit/editFiles", "search_files", "list_dir", "Skill"] {
+            check(foreign, None);
+        }
+        check("NotebookEdit, Raed", Some("read"));
         check("mcp__x__*", None);
     }
 

@@ -15,6 +15,10 @@ use crate::trust::{self, Ruled};
 /// Characters of a list of names in a message.
 const NAMES_CHARS_MAX: usize = 300;
 
+/// Keys, folded, that deny tools.
+const DENYING: &[&str] =
+    &["disallowedtools", "deniedtools", "excludedtools", "excludetools", "permission", "permissions"];
+
 /// What decides what a definition gets.
 #[derive(Clone, Copy)]
 pub(crate) struct Stock<'a> {
@@ -84,13 +88,13 @@ impl Outfit {
         if let [first, ..] = self.grants.unavailable.as_slice() {
             let message = format!("not available here: {}", names(&self.grants.unavailable));
             let diagnostic = Diagnostic::new(Code::ToolUnavailable, &file, message);
-            let about = About { keys: &["tools", "allowedtools"], value: Some(bare(&first.tool).to_owned()) };
+            let about = About { keys: &["tools", "allowedtools", "tool"], value: Some(bare(&first.tool).to_owned()) };
             found.push((diagnostic.hint(tool_hint(&first.tool, table)), about));
         }
         if let Some((denied, near)) = &self.misspelt {
             let message = format!("it must not have what is no tool here: {}", cut(denied, 60));
             let hint = format!("`{near}` is the nearest name");
-            let about = About { keys: &["disallowedtools"], value: Some(denied.clone()) };
+            let about = About { keys: DENYING, value: Some(denied.clone()) };
             found.push((Diagnostic::new(Code::ToolMisspelt, &file, message).hint(hint), about));
         }
         let wished = || About { keys: &["model", "models"], value: definition.model.first().cloned() };
@@ -125,7 +129,7 @@ fn tool_hint(tool: &str, table: &[Tool]) -> String {
         return format!("`{bare}` belongs to a tool server, and this host has none of that name");
     }
     let known: Vec<&str> = table.iter().map(|tool| tool.name.as_ref()).collect();
-    let like = crate::registry::nearest_name(&bare, &known);
+    let like = crate::registry::nearest_name(&bare, &known).filter(|_| !grants::is_foreign(&bare));
     let meant = like.map(|name| format!("`{name}` is the nearest name here; ")).unwrap_or_default();
     let key = toml_key(&bare);
     let to = like.unwrap_or("TOOL");

@@ -14,10 +14,10 @@ const URLS: &[&str] = &["url", "uri", "httpurl", "serverurl", "sseurl", "endpoin
 /// Keys that hold a folder.
 const FOLDERS: &[&str] = &["cwd", "workingdir", "workingdirectory"];
 /// Keys that hold variables: a map, `NAME=value` lines, or names.
-const VARIABLES: &[&str] =
+pub(super) const VARIABLES: &[&str] =
     &["env", "environment", "envs", "envkeys", "envvars", "bearertokenenvvar", "envhttpheaders", "envfile"];
 /// Keys that hold headers.
-const HEADERS: &[&str] = &["headers", "httpheaders"];
+pub(super) const HEADERS: &[&str] = &["headers", "httpheaders"];
 /// Keys that hold a program itself.
 const SCRIPTS: &[&str] = &["code", "script"];
 

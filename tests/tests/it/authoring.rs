@@ -92,6 +92,28 @@ Check them.
 "#;
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_may_be_a_secret_is_exported_and_not_shown() {
+    let home = Home::new();
+    let servers = r#"mcpServers: {s: {command: c, env: {A: hush, B: "${B}"}, headers: {Authorization: "Bearer hush"}}}
+extensions: [{name: e, cmd: c, envs: {K: hush}}]
+disallowedTools: [[x]]
+apiKey: hush"#;
+    home.write(
+        "project/.agents/agents/keeper.md",
+        &format!("---\nname: keeper\ndescription: d\n{servers}\n---\nGo.\n"),
+    );
+    let shown = home.json(&["show", "keeper"]).await;
+    let env = json!({ "command": "c", "env": { "A": "(set)", "B": "${B}" }, "headers": { "Authorization": "(set)" } });
+    assert_eq!(shown["mcp_servers"], json!({ "s": env }));
+    for args in [&["show", "keeper"][..], &["show", "keeper", "--json"], &["check", "--all"], &["list", "--json"]] {
+        let (_, out, err) = home.run(args).await;
+        assert!(out.contains("keeper") && !format!("{out}{err}").contains("hush"), "{args:?}: {out} {err}");
+    }
+    let written = home.out(&["export", "keeper"]).await;
+    assert_eq!(written.matches("hush").count(), 4, "{written}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn show_tells_all_about_one() {
     let home = Home::new();
     home.write("project/.agents/agents/checker.md", CHECKER);

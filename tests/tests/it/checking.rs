@@ -52,6 +52,9 @@ fn the_exit_code_tells_how_bad_it_is() {
         assert_eq!(code, want, "{args:?} {text}\n{out}\n{err}");
     };
     check(CLEAN, &["--strict"], 0);
+    check(&CLEAN.replace("---\nSweep", "disabled: maybe\n---\nSweep"), &[], 2);
+    check(CLEAN.trim_start_matches("---\n"), &[], 0);
+    check(CLEAN.trim_start_matches("---\n"), &["--strict"], 1);
     check(NOTED, &["--strict"], 0);
     check(WARNED, &[], 0);
     check(WARNED, &["--strict"], 1);

@@ -104,6 +104,7 @@ async fn kill_9_loses_nothing_and_leaves_nothing() {
 /// The kernel tells the session and the group of a program that was put into a container from outside as 0.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
+#[expect(clippy::print_stderr, reason = "who runs the tests is told what was left out")]
 async fn a_host_whose_session_is_outside_of_its_container_reaps_and_kills_strays() {
     let contained = || {
         let mut command = Command::new("unshare");

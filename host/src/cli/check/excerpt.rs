@@ -6,6 +6,7 @@ use super::Finding;
 use crate::cli::colour::Colour;
 use crate::registry::{Diagnostic, read_bytes};
 use crate::text::{cut, one_line};
+use crate::trust;
 
 /// Characters of a line of a file that are shown.
 const LINE_CHARS: usize = 100;
@@ -53,7 +54,8 @@ fn tell(finding: &Finding, lines: &[&str], cwd: Option<&Path>, short: bool, colo
 /// The line of the file, and a caret below the column.
 fn quote(one: &Diagnostic, lines: &[&str], colour: Colour) -> Option<String> {
     let number = one.line?;
-    let line = one_line(lines.get(usize::try_from(number).ok()?.checked_sub(1)?)?.trim_end());
+    let line = lines.get(usize::try_from(number).ok()?.checked_sub(1)?)?.trim_end();
+    let line = one_line(&trust::line_masked(line));
     if line.is_empty() {
         return None;
     }
@@ -100,6 +102,8 @@ mod tests {
         check(2, Some(5), "a\nb: c: d", &format!("a.md:2:5: {head}\n     2 | b: c: d\n       |     ^\n{help}"));
         check(1, Some(3), "发票x", &format!("a.md:1:3: {head}\n     1 | 发票x\n       | \u{3000}\u{3000}^\n{help}"));
         check(1, None, "a\tb", &format!("a.md:1: {head}\n     1 | a b\n{help}"));
+        // Values that may be secrets are not shown.
+        check(1, Some(1), "env: {A: abc}", &format!("a.md:1:1: {head}\n     1 | env: (set)\n       | ^\n{help}"));
         // The line is gone, or the column lies behind its end.
         check(9, Some(1), "a", &format!("a.md:9:1: {head}\n{help}"));
         check(1, Some(9), "a", &format!("a.md:1:9: {head}\n     1 | a\n{help}"));

@@ -5,7 +5,7 @@ use super::super::known::{self, Field};
 use super::super::notes::Notes;
 use super::super::yaml::{Entry, Kind};
 use super::lists::{both, either, names, says_yes};
-use super::{Access, closed, narrowed, place};
+use super::{Access, closed, hints, narrowed, place};
 
 /// What the rule `edit` is for besides the tool of that name.
 const EDITORS: &[&str] = &["write", "patch", "multiedit", "write_file"];
@@ -49,7 +49,7 @@ impl Access {
                 Rule::Deny => self.closed = true,
                 Rule::Ask | Rule::Some | Rule::Unreadable => {
                     self.closed = true;
-                    closed(entry, NOTHING, notes);
+                    closed(entry, NOTHING, hints::PERMISSIONS, notes);
                 }
             },
             Kind::Seq(_) => {
@@ -80,7 +80,7 @@ impl Access {
         let found = names(entry);
         if found.unreadable || says_yes(entry) {
             self.closed = true;
-            closed(entry, "it has no tools", notes);
+            closed(entry, "it has no tools", hints::denied(entry), notes);
         }
         for name in found.taken.iter().chain(&found.refused) {
             narrowed(entry, name, "ask", notes);
@@ -91,7 +91,7 @@ impl Access {
     fn allows(&mut self, entry: &Entry, notes: &mut Notes<'_>) {
         let found = names(entry);
         if found.unreadable {
-            closed(entry, "only what it names is allowed", notes);
+            closed(entry, "only what it names is allowed", hints::names(entry), notes);
         }
         if !found.refused.is_empty() {
             self.denied_at = place(entry);
@@ -113,7 +113,7 @@ impl Access {
             Rule::Allow | Rule::Deny => {}
             Rule::Ask => narrowed(entry, name, "ask", notes),
             Rule::Some => narrowed(entry, name, "a rule for some arguments", notes),
-            Rule::Unreadable => closed(entry, "it does not have that tool", notes),
+            Rule::Unreadable => closed(entry, "it does not have that tool", hints::RULE, notes),
         }
         match &entry.value.kind {
             // What stands below a key that is no tool may itself be tools.

@@ -74,6 +74,15 @@ fn what_can_be_read_is_meant() {
     check("agents: [a, b]", "- spawns [a b]");
     check("agents: []", "- spawns []");
     check("agents: [a, b]\ntools: Agent(b, c)", "[Agent(b, c)] spawns [b]");
+    // Whom it is for.
+    check("mode: primary", "- by [main]");
+    check("mode: primary\nallowed_callers: [x]", "- by [x]");
+    check("mode: primary\nmode: subagent", "- by [main] duplicate_key@5");
+    check("mode: Ask", "- readonly");
+    check("mode: plan", "- readonly");
+    for other in ["mode: subagent", "mode: all", "mode: agent", "mode:", "mode: [primary]", "mode: dotnet-upgrade"] {
+        check(other, "-");
+    }
 }
 
 #[test]
@@ -127,6 +136,34 @@ fn what_cannot_be_read_opens_nothing() {
     check("disallowed: Read", "- not Read key_misspelt@4");
     check("tools-deny: true", "[] not true key_misspelt@4 access_closed@4");
     check("allow: [Read]", "[Read] key_misspelt@4");
+    check("permittedTools: [Read]", "[Read] key_misspelt@4");
+    check("tool_list: Read, LS", "[Read LS] key_misspelt@4");
+    check("toolset: [{type: shell}]", "[] key_misspelt@4 access_closed@4");
+    check("forbid: [Read]", "- not Read key_misspelt@4");
+    check("forbid: true", "[] not true key_misspelt@4 access_closed@4");
+    check("tool-permissions: {Read: deny}", "- not Read key_misspelt@4");
+    // Tools to have, or tools to lack: nobody can tell.
+    check("restrictedTools: [Read]", "[] access_closed@4");
+    check("restrict-tools:", "-");
+    // Below another key.
+    check("settings: {permissions: {allow: [Read], deny: [LS]}}", "[Read] not LS key_misspelt@4");
+    check("settings:\n  permissions:\n    defaultMode: plan", "- readonly key_misspelt@5");
+    check("tools: [Read, LS]\nconfig: {tools: [Read]}", "[Read] key_misspelt@5");
+    check("security: {allowedCallers: [x], readonly: yes}", "- readonly by [x] key_misspelt@4 key_misspelt@4");
+    check("policy: {deny: [{a: b}]}", "[] access_closed@4 key_misspelt@4");
+    check("settings: {deny: [a]}\nsettings: {deny: [b]}", "- not a b duplicate_key@5 key_misspelt@4 key_misspelt@5");
+    check("restrictions: {tools: [Read]}", "[] access_closed@4 key_misspelt@4");
+    check("restrictions: {forbid: [Read]}", "- not Read key_misspelt@4");
+    for nothing in [
+        "limits: {tools: 10}",
+        "config: {tools: }",
+        "settings: {max_turns: 3, theme: x}",
+        "policy: be nice, tools are not",
+        "metadata: {tools: [x]}",
+        "restrictions: [no network]",
+    ] {
+        check(nothing, "-");
+    }
     // Of two keys that say different things, what both allow.
     check("tools: Read\nallowed-tools: LS", "[] duplicate_key@5");
     check("allowed-tools: '*'\ntools: []", "[] duplicate_key@5");
@@ -156,6 +193,27 @@ fn what_cannot_be_read_opens_nothing() {
 }
 
 #[test]
+fn the_hint_fits_the_key() {
+    let check = |text: &str, expected: &str| {
+        let file = format!("---\nname: n\ndescription: d\n{text}\n---\nGo.\n");
+        let found = read(file.as_bytes(), "n.md".as_ref(), Source::Dir).expect("a definition");
+        let closed = found.warnings.iter().find(|one| one.code == Code::AccessClosed).expect("one is closed");
+        assert!(closed.hint.as_deref().is_some_and(|hint| hint.contains(expected)), "{text}: {:?}", closed.hint);
+    };
+    check("tools: [[Read]]", "write a list of names, such as `[a, b]`");
+    check("tools: {read: maybe}", "`true` or `false` behind each name");
+    check("disallowedTools: true", "`['*']` to mean all");
+    check("restrictedTools: [Read]", "`tools` for those that it may have");
+    check("readonly: mostly", "write `true` or `false`");
+    check("infer: perhaps", "write `true` or `false`");
+    check("permissionMode: whatever", "write `plan` or `read-only`");
+    check("permission: perhaps", "`{bash: deny}`");
+    check("permission: {bash: {x: [y]}}", "`allow` or `deny` behind the name");
+    check("allowed_callers:", "`[]` is no one");
+    check("tools: Task()", "as in `Agent(reviewer)`");
+}
+
+#[test]
 fn a_switch_that_cannot_be_read_is_off() {
     let check = |text: &str, expected: Option<Code>| {
         let file = format!("---\nname: n\ndescription: d\n{text}\n---\nGo.\n");
@@ -166,18 +224,18 @@ fn a_switch_that_cannot_be_read_is_off() {
     check("disable:", None);
     check("disable: true", Some(Code::Disabled));
     check("disable: true\ndisable: false", Some(Code::Disabled));
-    check("disable: maybe", Some(Code::AccessClosed));
+    check("disable: maybe", Some(Code::SwitchUnreadable));
     check("enabled: true", None);
     check("enabled:", None);
     check("enabled: false", Some(Code::Disabled));
     check("Enabled: off", Some(Code::Disabled));
-    check("enabled: perhaps", Some(Code::AccessClosed));
+    check("enabled: perhaps", Some(Code::SwitchUnreadable));
     check("enabled: true\ndisable: true", Some(Code::Disabled));
     check("enabled: true\nenabled: false", Some(Code::Disabled));
     check("dissabled: true", Some(Code::Disabled));
     check("disabled:: true", Some(Code::Disabled));
     // Where it stands it cannot be read.
-    check("model: a: b\n  disable: true", Some(Code::AccessClosed));
-    check("model: \"a\ndisable: true\nmore\"", Some(Code::AccessClosed));
-    check("disabled: [no]", Some(Code::AccessClosed));
+    check("model: a: b\n  disable: true", Some(Code::SwitchUnreadable));
+    check("model: \"a\ndisable: true\nmore\"", Some(Code::SwitchUnreadable));
+    check("disabled: [no]", Some(Code::SwitchUnreadable));
 }

@@ -91,6 +91,8 @@ fn what_other_systems_say_is_kept() {
     check("permissions: {allow: [Read], deny: ['Bash(rm:*)'], ask: [Write]}");
     check("permissionMode: plan\nsession: true\noutput_schema: {type: object}");
     check("readonly: perhaps\nagents: []\ndisable-model-invocation: true");
+    check("mode: primary\nallowedBuiltinServiceAliases: a, b");
+    check("settings: {permissions: {allow: [Read], deny: [LS]}}\nrestrictedTools: [x]\nforbid: y");
     check("tols: [Read]\nallowed_callers: {a: [b]}");
     check("settings: {max_turns: 3, goose_model: m}\nextensions: [{type: builtin, name: d}]\nprompt: p");
 }

@@ -183,7 +183,11 @@ fn rules_of_markdown() {
             ("permissions: {tools: {read: deny}}", "[] not read"),
             ("permissions: {permissions: {read: deny}}", "- not read"),
             ("permissions: {allow: {read: deny}}", "[] not read"),
-            ("permissions: {blocked: [Read]}", "[] not blocked access_closed@4"),
+            ("permissions: {blocked: [Read]}", "- not Read"),
+            ("permissions: {forbid: [Read]}", "- not Read"),
+            ("permissions: {permitted: [Read]}", "[Read]"),
+            ("permissions: {restricted_tools: [Read]}", "[] access_closed@4"),
+            ("permissions: {hindered: [Read]}", "[] not hindered access_closed@4"),
             ("permissions: {default: {read: deny}}", "- not read default"),
             ("permissions: {default: {tools: {read: deny}}}", "[] not tools default access_closed@4"),
             ("permissions: ['Read: deny']\ntools: [Read]", "[] access_closed@4"),
@@ -206,7 +210,7 @@ fn data() {
             ("tools = [\"Read\"]\nTools = [\"LS\"]", "[] duplicate_key@4"),
             ("disallowed_tools = [\"Read\"]\n\"disallowed-tools\" = [\"LS\"]", "- not Read LS duplicate_key@4"),
             ("disable = true\ndisable = false", "disabled"),
-            ("disable = false\ndisable = true", "access_closed"),
+            ("disable = false\ndisable = true", "switch_unreadable"),
             ("enabled = false", "disabled"),
             ("[permission]\nread = \"allow\"\n\"*\" = \"deny\"", "[]"),
             ("[permission]\nread = deny", "[] access_closed@3"),
@@ -278,7 +282,7 @@ fn keys_that_stand_before_the_frontmatter() {
     };
     check("tools: Read", "[] access_closed@1");
     check("Text\n---\nallowed_callers: [x]", "- by [] access_closed@3");
-    check("disable: true", "access_closed");
+    check("disable: true", "switch_unreadable");
     check("# tools: Read", "-");
     check("<!-- tools: Read -->", "-");
     check("<!--\ntools: Read\n-->", "-");
@@ -306,4 +310,11 @@ fn services_are_tools_too() {
     with("allowed_builtin_service_aliases: [b, a]", Some(&["a"]));
     with("model: \"a\nallowed_builtin_service_aliases: []\nmore\"", None);
     check("allowedBuiltinServiceAliases: [b]\nallowed_builtin_service_aliases: [a, b]", Some(&["b"]));
+    for key in ["allowedBuiltinServiceAliases", "allowed-builtin-service-aliases", "Allowed Builtin Service Aliases"] {
+        check(&format!("{key}: [a, b]"), Some(&["a", "b"]));
+        check(&format!("{key}: a, b"), Some(&["a", "b"]));
+        check(&format!("{key}: {{a: true, b: false}}"), Some(&["a"]));
+        check(&format!("{key}: [a, {{b: c}}]"), Some(&["a"]));
+    }
+    check("allowedBuiltinServiceAliases:\nallowed_builtin_service_aliases: [a]", Some(&["a"]));
 }

@@ -1,0 +1,206 @@
+//! Tools that other systems have and this host has not: known, so that a name of one is no misspelling.
+
+use crate::registry::fold;
+
+/// Their names, folded, without the set of tools before one. From the manuals of Claude Code, Codex, Copilot, Cursor, Gemini CLI,
+/// goose, opencode, Pi and Cline, and from what public collections of definitions ask for.
+const NAMES: &[&str] = &[
+    "accessmcpresource",
+    "activateskill",
+    "activepullrequest",
+    "addissuecomment",
+    "applydiff",
+    "applypatch",
+    "askfollowupquestion",
+    "askquestions",
+    "askuser",
+    "askuserquestion",
+    "attemptcompletion",
+    "awaitterminal",
+    "bash",
+    "bashoutput",
+    "browser",
+    "browseraction",
+    "changes",
+    "closeagent",
+    "codebasesearch",
+    "codesearch",
+    "computercontroller",
+    "configurepythonenvironment",
+    "contactsupervisor",
+    "context7",
+    "copilotcodingagent",
+    "createandruntask",
+    "createdirectory",
+    "createfile",
+    "createissue",
+    "createjupyternotebook",
+    "croncreate",
+    "crondelete",
+    "cronlist",
+    "database",
+    "delegate",
+    "deletefile",
+    "developer",
+    "doomloop",
+    "edit",
+    "editfile",
+    "editfiles",
+    "editnotebook",
+    "enterplanmode",
+    "enterworktree",
+    "execcommand",
+    "execute",
+    "executecommand",
+    "exitplanmode",
+    "exitworktree",
+    "extensions",
+    "externaldirectory",
+    "fetch",
+    "filesearch",
+    "findtestfiles",
+    "getinternaldocs",
+    "getissue",
+    "getnotebooksummary",
+    "getprojectsetupinfo",
+    "getpythonenvironmentinfo",
+    "getpythonexecutablecommand",
+    "gettaskoutput",
+    "getterminaloutput",
+    "github",
+    "githubrepo",
+    "globsearch",
+    "googlesearch",
+    "googlewebsearch",
+    "grep",
+    "grepsearch",
+    "insertcontent",
+    "installextension",
+    "installpythonpackage",
+    "killbash",
+    "killshell",
+    "killterminal",
+    "listcodedefinitionnames",
+    "listdir",
+    "listissues",
+    "listmcpresourcestool",
+    "localshell",
+    "lsp",
+    "memory",
+    "monitor",
+    "multiedit",
+    "new",
+    "newjupyternotebook",
+    "newtask",
+    "newworkspace",
+    "notebookedit",
+    "opensimplebrowser",
+    "patch",
+    "planenter",
+    "planexit",
+    "powershell",
+    "problems",
+    "question",
+    "readlints",
+    "readmcpresourcetool",
+    "readnotebookcelloutput",
+    "rename",
+    "replace",
+    "replaceinfile",
+    "requestuserinput",
+    "resumeagent",
+    "runcommand",
+    "runcommands",
+    "runinterminal",
+    "runnotebookcell",
+    "runnotebooks",
+    "runshellcommand",
+    "runtask",
+    "runtasks",
+    "runterminalcmd",
+    "runtests",
+    "savememory",
+    "search",
+    "searchfilecontent",
+    "searchfiles",
+    "searchissues",
+    "searchresults",
+    "sendinput",
+    "shell",
+    "shellcommand",
+    "skill",
+    "slashcommand",
+    "spawnagent",
+    "subagent",
+    "switchmode",
+    "taskcreate",
+    "taskget",
+    "tasklist",
+    "taskoutput",
+    "taskstop",
+    "taskupdate",
+    "teamcreate",
+    "teamdelete",
+    "terminalcommand",
+    "terminallastcommand",
+    "terminalselection",
+    "terraform",
+    "testfailure",
+    "texteditor",
+    "textsearch",
+    "think",
+    "todo",
+    "todoread",
+    "todos",
+    "todowrite",
+    "toolsearch",
+    "updateissue",
+    "updateplan",
+    "usages",
+    "usemcptool",
+    "viewimage",
+    "vscode",
+    "vscodeapi",
+    "waitagent",
+    "web",
+    "webfetch",
+    "websearch",
+    "write",
+    "writefile",
+    "writestdin",
+    "writetodos",
+    "writetofile",
+];
+
+/// Whether `name` is that of a tool of another system, alone or behind that of a set or server.
+pub(crate) fn is_foreign(name: &str) -> bool {
+    let last = name.rsplit(['/', '.']).next().unwrap_or(name);
+    [name, last].iter().any(|name| NAMES.binary_search(&fold(name).as_str()).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::Limits;
+
+    #[test]
+    fn names_are_folded_sorted_and_of_no_tool_here() {
+        assert!(NAMES.windows(2).all(|pair| pair[0] < pair[1]));
+        let table = crate::tools::table(&Limits::default());
+        for name in NAMES {
+            assert!(fold(name) == *name && !table.iter().any(|tool| fold(&tool.name) == *name), "{name}");
+        }
+    }
+
+    #[test]
+    fn names_of_other_systems() {
+        for name in
+            ["NotebookEdit", "write_file", "edit/editFiles", "google_web_search", "Todo-Write", "vscode/runCommand"]
+        {
+            assert!(is_foreign(name), "{name}");
+        }
+        for name in ["NotebookEdits", "raed_file", "", "/", "read_file"] {
+            assert!(!is_foreign(name), "{name}");
+        }
+    }
+}
