@@ -23,7 +23,18 @@ mod platform {
         Ok(rustix::process::setsid().map(|_| ())?)
     }
 
-    pub(super) fn prepare(_: &mut std::process::Command) {}
+    /// Areas of memory that glibc keeps for all threads together.
+    const ARENAS_MAX: &str = "2";
+    /// How glibc is told that.
+    const ARENAS: &str = "MALLOC_ARENA_MAX";
+
+    /// The search index is written by threads that come and go, and by default each leaves what it has freed in an area
+    /// of its own: 75 MB more after 100 stored assistants, 15 MB with two.
+    pub(super) fn prepare(command: &mut std::process::Command) {
+        if std::env::var_os(ARENAS).is_none() {
+            command.env(ARENAS, ARENAS_MAX);
+        }
+    }
 }
 
 #[cfg(not(unix))]

@@ -2,14 +2,15 @@
 //!
 //! Words are split at everything that is no letter or digit, but `C++`, `C#`, `F#` and `.NET` stay what they are (as
 //! `cpp`, `csharp`, `fsharp`, `dotnet`, which is how file names write them). Then lower case, ASCII folding, stop words
-//! and the English stemmer. Chinese, Japanese and Korean text becomes pairs of neighbours.
+//! and the English stemmer. Text without blanks between words (Chinese, Japanese, Korean, Thai, Lao, Burmese, Khmer)
+//! becomes pairs of neighbours. Signs that nobody sees, as soft hyphens, are no part of a word and part none.
 
 use tantivy::tokenizer::{
     AsciiFoldingFilter, Language, Stemmer, StopWordFilter, TextAnalyzer, Token, TokenStream, Tokenizer,
 };
 
 /// Bumped when the same text gives other terms; an index of another version is built anew.
-pub(super) const ANALYZER_VERSION: u32 = 2;
+pub(super) const ANALYZER_VERSION: u32 = 3;
 /// Bytes of the longest word that is a term; longer ones are data, not language.
 const WORD_BYTES_MAX: usize = 64;
 
@@ -158,16 +159,23 @@ impl WordStream<'_> {
     }
 }
 
-/// A letter of a script that puts no blanks between words.
+/// A letter of a script that puts no blanks between words, or a sign above or below one.
 fn is_unspaced(c: char) -> bool {
+    let thai_or_lao = matches!(c, '\u{e01}'..='\u{e3a}' | '\u{e40}'..='\u{e4e}' | '\u{e81}'..='\u{ece}');
+    let burmese_or_khmer = matches!(c, '\u{1000}'..='\u{103f}' | '\u{1780}'..='\u{17d3}');
+    if thai_or_lao || burmese_or_khmer {
+        return true;
+    }
     matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}'
         | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{323af}')
         && c.is_alphanumeric()
 }
 
-/// A combining accent, which belongs to the letter before it.
+/// What belongs to the letter before it and is left out: a combining accent, or a sign that nobody sees (a soft hyphen, a
+/// joiner, a mark of direction, a variant of a letter).
 fn is_mark(c: char) -> bool {
-    ('\u{300}'..='\u{36f}').contains(&c)
+    matches!(c, '\u{300}'..='\u{36f}' | '\u{ad}' | '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{2064}' | '\u{2066}'..='\u{2069}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}')
 }
 
 #[cfg(test)]
@@ -199,6 +207,12 @@ mod tests {
         check("데이터", "데이=데이 이터=이터");
         check("We're \"done\": *x* -y 🧾 key:value", "done=done x=x y=y key=key valu=value");
         check(&"a".repeat(65), "");
+        check(
+            "ku\u{ad}ber\u{200d}netes \u{feff}pod\u{200f} a\u{200b}b",
+            "kubernet=ku\u{ad}ber\u{200d}netes pod=pod\u{200f} b=b",
+        );
+        check("แปลงาน", "แป=แป ปล=ปล ลง=ลง งา=งา าน=าน");
+        check("မြန်", "မြ=မြ ြန=ြန န်=န်");
         check("snake_case k8s", "snake=snake case=case k8s=k8s");
         check("the of and", "");
     }

@@ -100,7 +100,9 @@ pub(super) fn terms(text: &str) -> Vec<QueryTerm> {
     if terms.is_empty() { asking } else { terms }
 }
 
-/// Weighs the terms: a word that no document has is taken for the most frequent word one typo away, if there is one.
+/// Weighs the terms: a word that no document has is taken for the most frequent word one typo away, if there is one. Where
+/// no document has any of the words that are not in Latin letters, those count nothing: no assistant is of that language,
+/// and what can be found are the names between them.
 pub(super) fn weigh(corpus: &Corpus, terms: &[QueryTerm]) -> tantivy::Result<Vec<Weighed>> {
     let mut repairs = 0;
     let mut all = Vec::with_capacity(terms.len());
@@ -115,6 +117,10 @@ pub(super) fn weigh(corpus: &Corpus, terms: &[QueryTerm]) -> tantivy::Result<Vec
             }
         }
         all.push(weighed);
+    }
+    let mut others: Vec<&mut Weighed> = all.iter_mut().filter(|weighed| !weighed.term.is_ascii()).collect();
+    if others.iter().all(|other| other.lists.documents() == 0) {
+        others.iter_mut().for_each(|other| (other.idf, other.worth) = (0.0, 0.0));
     }
     Ok(all)
 }

@@ -66,6 +66,11 @@ fn finds() {
     check("kubernetes-architcet", &["kubernetes-architect"]);
     check("code-reviwer", &["code-reviewer"]);
     check("mistkaes in python", &["code-reviewer"]);
+    check("kuber\u{ad}netes", &["kubernetes-architect"]);
+    check("Напиши программу для Python", &["code-reviewer"]);
+    check("Kubernetesのクラスタを設計してください", &["kubernetes-architect"]);
+    check("напиши программу", &[]);
+    check("python 发票", &["发票核对"]);
     check("asdf qwer", &[]);
     check("zzzzzz", &[]);
 }

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use conformance::search_bench::arguments::Arguments;
+use conformance::search_bench::engine::Kind;
 use conformance::search_bench::generate::{self, ASSISTANTS_MAX, Assistants};
 use conformance::search_bench::{collection, host, quality, speed};
 use conformance::timing::{complain, tell};
@@ -43,7 +44,7 @@ fn judge(mut arguments: Arguments) -> Result<(), String> {
     let json = arguments.flag("--json");
     let [folder] = &arguments.rest()?[..] else { return Err(USAGE.to_owned()) };
     let collection = collection::read(Path::new(folder)).map_err(|error| error.to_string())?;
-    let found = quality::measure(&collection)?;
+    let found = quality::measure(&collection, &Kind::ALL)?;
     told(json, &found, found.told())
 }
 

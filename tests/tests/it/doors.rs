@@ -95,6 +95,24 @@ fn a_run_outlives_its_client_and_its_result_outlives_the_host() {
     assert_ne!(doors.host_pid(), Some(host));
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_host_in_the_background_leaves_little_memory_to_threads_that_ended() {
+    let check = |told: Option<&str>, expected: &str| {
+        let doors = doors();
+        let mut command = doors.command(&["mcp"]);
+        told.iter().for_each(|arenas| _ = command.env("MALLOC_ARENA_MAX", arenas));
+        let mut client = RawClient::start(command);
+        assert!(client.shake());
+        let host = doors.host_pid().expect("a host");
+        let environment = std::fs::read_to_string(format!("/proc/{host}/environ")).expect("its environment");
+        let found = environment.split('\0').find_map(|one| one.strip_prefix("MALLOC_ARENA_MAX="));
+        assert_eq!(found, Some(expected), "told {told:?}");
+    };
+    check(None, "2");
+    check(Some("5"), "5");
+}
+
 #[test]
 fn a_call_in_flight_is_told_when_the_host_is_killed_and_the_client_goes_on() {
     let doors = doors();

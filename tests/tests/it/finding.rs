@@ -26,7 +26,7 @@ fn collection(name: &str) -> Option<Collection> {
 /// What the host's search finds: no figure is below that of `least`, no query is an error, and the least score refuses the
 /// best document of fewer than the share `refused` of the queries.
 fn check(collection: &Collection, least: Worth, refused: f64) -> SearchIndex {
-    let found = quality::measure(collection).expect("figures");
+    let found = quality::measure(collection, &[Kind::Ours]).expect("figures");
     found.told().iter().for_each(|line| complain(line));
     let ours = found.engines.iter().find(|of| of.engine == Kind::Ours).expect("the host's").all;
     let is = ours.worth;
