@@ -185,6 +185,7 @@ impl Host {
             tracing::error!(%error, "the sessions were not ended in order");
         }
         self.0.supervisor.wait().await;
+        self.search().stop();
         self.0.runners.close();
         self.0.runners.wait().await;
         // What was to be started when the supervisor stopped has no runner that could end it.

@@ -49,7 +49,7 @@ pub use id::{AssistantId, BadAssistantId, ID_CHARS_MAX, slug};
 #[cfg(feature = "cli")]
 pub(crate) use known::is_access as is_access_key;
 pub(crate) use known::{fold, narrow};
-use lookup::Lookup;
+pub(crate) use lookup::Lookup;
 pub(crate) use nearest::nearest_name;
 pub use places::{Layout, SourceDir, places_in, sources};
 pub(crate) use reader::READER_VERSION;

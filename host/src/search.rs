@@ -19,20 +19,22 @@ mod index;
 mod query;
 mod scoring;
 mod segment;
+mod stop;
 mod vocabulary;
 mod writing;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tantivy::TantivyError;
 use tantivy::directory::{Directory, META_LOCK};
-use tantivy::{Index, TantivyError};
 
 use crate::registry::{AssistantId, Definition, Registry, Source};
 use best::{Best, Ranked};
 use changes::Update;
 use corpus::{Answer, Corpus};
 use exact::Exact;
+use files::Lengths;
 use query::{Matched, QueryTerm, Weighed};
 use segment::Earlier;
 use writing::Writing;
@@ -54,6 +56,8 @@ pub struct SearchIndex {
     writing: Arc<Writing>,
     /// Where it is kept; none where it is in memory only.
     folder: Option<PathBuf>,
+    /// Of its files, where it is in a folder.
+    lengths: Lengths,
 }
 
 /// Which assistants may be found.
@@ -89,8 +93,14 @@ pub struct Hit {
 
 /// The index could not be built or read; never because of a query's text.
 #[derive(Debug, thiserror::Error)]
-#[error("the search index failed: {0}")]
-pub struct SearchError(#[from] tantivy::TantivyError);
+pub enum SearchError {
+    /// Tantivy's.
+    #[error("the search index failed: {0}")]
+    Failed(#[from] TantivyError),
+    /// Another program has made a file of it shorter or longer.
+    #[error("the search index failed: {} was changed while it was open", .0.display())]
+    Changed(PathBuf),
+}
 
 impl Default for Filter {
     fn default() -> Self {
@@ -115,7 +125,7 @@ impl SearchIndex {
     /// # Errors
     /// Those of tantivy, which has no reason for one here.
     pub fn in_memory(registry: &Registry) -> Result<Self, SearchError> {
-        Ok(Self::over(Writing::new(index::in_memory(registry)?), registry, None)?)
+        Ok(Self::over(index::in_memory(registry)?, registry, None)?)
     }
 
     /// The index in `folder`, brought up to date with `registry`; built anew where it is missing, damaged, made by
@@ -161,12 +171,30 @@ impl SearchIndex {
     /// As [`SearchIndex::in_memory`].
     pub fn follow(&self, registry: &Registry) -> Result<Self, SearchError> {
         match self.next(registry) {
-            Ok(next) => Ok(Self { folder: self.folder.clone(), ..next }),
+            Ok(next) => Ok(next),
             Err(error) => {
                 tracing::warn!(%error, "the search index was not brought up to date; it is opened anew");
                 self.anew(registry)
             }
         }
+    }
+
+    /// Whether its files are as they were written; reads all of them.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        let checked = self.unchanged().and_then(|()| Ok(index::check(&self.writing.index)?));
+        match checked {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::info!(%error, "files of the search index are damaged");
+                false
+            }
+        }
+    }
+
+    /// Nothing is written any more, so that nobody waits for a merge; searches go on.
+    pub fn stop(&self) {
+        self.writing.stop();
     }
 
     /// The index of `registry` in the place of this one, read and checked anew, and built anew where it is damaged. This
@@ -188,6 +216,7 @@ impl SearchIndex {
     /// # Errors
     /// Those of writing; the parts stay as they are then.
     pub fn merge(&self) -> Result<(), SearchError> {
+        self.unchanged()?;
         Ok(self.writing.merge()?)
     }
 
@@ -198,29 +227,44 @@ impl SearchIndex {
             Ok(Some(index)) => index,
             Ok(None) => {
                 tracing::debug!(folder = %folder.display(), "there is no search index of this version yet");
-                Self::over(Writing::new(index::build(folder, registry)?), registry, None)?
+                Self::over(index::build(folder, registry)?, registry, None)?
             }
             Err(error) => {
                 tracing::info!(folder = %folder.display(), %error, "the search index is damaged, and built anew");
-                Self::over(Writing::new(index::build(folder, registry)?), registry, None)?
+                Self::over(index::build(folder, registry)?, registry, None)?
             }
         };
-        Ok(Self { folder: Some(folder.to_owned()), ..index })
+        index.kept_in(folder)
+    }
+
+    /// The same, known to be in `folder`.
+    fn kept_in(self, folder: &Path) -> tantivy::Result<Self> {
+        let segments = self.corpus.segments.iter().map(|segment| segment.id.uuid_string()).collect();
+        Ok(Self { lengths: Lengths::of(folder, &segments)?, folder: Some(folder.to_owned()), ..self })
+    }
+
+    /// Fails where what is mapped of a file may be no more: to read that would end the program.
+    fn unchanged(&self) -> Result<(), SearchError> {
+        self.lengths.changed().map_or(Ok(()), |path| Err(SearchError::Changed(path.to_owned())))
     }
 
     /// `index`, whatever it is of, made that of `registry`.
-    fn caught_up(index: Index, registry: &Registry) -> tantivy::Result<Self> {
-        let labels = segment::all_labels(&index)?;
-        let writing = Writing::new(index);
+    fn caught_up(writing: Arc<Writing>, registry: &Registry) -> tantivy::Result<Self> {
+        let labels = segment::all_labels(&writing.index)?;
         write(&writing, &Update::of_labels(&labels, registry), registry)?;
         Self::over(writing, registry, None)
     }
 
-    fn next(&self, registry: &Registry) -> tantivy::Result<Self> {
+    fn next(&self, registry: &Registry) -> Result<Self, SearchError> {
+        self.unchanged()?;
         let (update, moves) = Update::between(&self.assistants, registry.assistants());
         write(&self.writing, &update, registry)?;
         let before = Earlier { corpus: &self.corpus, assistants: &self.assistants, exact: &self.exact, moves: &moves };
-        Self::over(self.writing.clone(), registry, Some(&before))
+        let next = Self::over(self.writing.clone(), registry, Some(&before))?;
+        Ok(match &self.folder {
+            Some(folder) => next.kept_in(folder)?,
+            None => next,
+        })
     }
 
     fn over(writing: Arc<Writing>, registry: &Registry, before: Option<&Earlier<'_>>) -> tantivy::Result<Self> {
@@ -239,7 +283,7 @@ impl SearchIndex {
                 "{placed} of its {has} documents are those of {of} assistants"
             )));
         }
-        Ok(Self { assistants, exact, corpus, writing, folder: None })
+        Ok(Self { assistants, exact, corpus, writing, folder: None, lengths: Lengths::default() })
     }
 
     /// The assistants for a task, best first, at most `limit`.
@@ -250,6 +294,7 @@ impl SearchIndex {
     /// # Errors
     /// Those of reading the index, never of the text.
     pub fn search(&self, text: &str, filter: &Filter, limit: usize) -> Result<Found, SearchError> {
+        self.unchanged()?;
         let terms = query::terms(text);
         let pinned = self.pinned(text, filter);
         let weighed = query::weigh(&self.corpus, &terms)?;

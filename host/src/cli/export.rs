@@ -77,8 +77,9 @@ pub(super) fn export(places: &Places, args: &ExportArgs) -> Result<u8, Failure> 
         .into_iter()
         .map(|definition| Exported { file: to_file(&definition, folder, args.force), definition })
         .collect();
-    keep_files(folder)?;
+    let kept = keep_files(folder);
     tell(&exported, folder, args.json);
+    kept?;
     Ok(if exported.iter().all(|one| one.file.is_ok()) { 0 } else { FAILED })
 }
 
@@ -92,9 +93,11 @@ fn to_file(definition: &Definition, folder: &Path, force: bool) -> Result<PathBu
 
 /// Writes a file as a whole or not at all; over one that is there only by `force`.
 pub(super) fn put_file(path: &Path, text: &str, force: bool) -> Result<(), String> {
-    let put = match force {
-        true => whole::put(path, text, Mode::Usual, || Ok(())),
-        false => whole::put_new(path, text),
+    let put = match (force, path.symlink_metadata()) {
+        // Who may read and write it is none of what is written over.
+        (true, Ok(there)) if there.is_file() => whole::put(path, text, Mode::Like(there.permissions()), || Ok(())),
+        (true, _) => whole::put(path, text, Mode::Usual, || Ok(())),
+        (false, _) => whole::put_new(path, text),
     };
     put.map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => format!("{} is there already; nothing was written over it", path.display()),
@@ -109,7 +112,7 @@ pub(super) fn folder_for_files(folder: &Path) -> Result<(), Failure> {
     made.map(drop).map_err(|error| Failure::new(FAILED, words(error)))
 }
 
-/// Makes the files last that were written.
+/// Makes the files last that were written; they are told before a failure is.
 pub(super) fn keep_files(folder: &Path) -> Result<(), Failure> {
     let words =
         |error| format!("the files in {} are written, but may not outlive a power loss: {error}", folder.display());
@@ -146,4 +149,28 @@ fn tell(exported: &[Exported], folder: &Path, as_json: bool) {
     }
     let written = counted(exported.len() - failed, "file");
     talk(&format!("{written} written to {}, {failed} not", folder.display()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_written_over_keeps_its_mode() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.md");
+        put_file(&path, "usual", false).expect("written");
+        for mode in [0o600, 0o640, 0o444] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("set");
+            put_file(&path, "private", true).expect("written");
+            assert_eq!(fs::metadata(&path).expect("a file").permissions().mode() & 0o777, mode);
+        }
+        assert_eq!(
+            put_file(&path, "again", false),
+            Err(format!("{} is there already; nothing was written over it", path.display()))
+        );
+        assert_eq!(fs::read_to_string(&path).expect("a file"), "private");
+    }
 }

@@ -64,12 +64,19 @@ pub(super) async fn import(places: &Places, args: &ImportArgs) -> Result<u8, Fai
     let mut imported = Imported::default();
     let definitions = read(args, &mut imported)?;
     let how = How { replace: args.replace, dry_run: args.dry_run };
+    let mut lasts = Ok(());
     if !definitions.is_empty() {
         match args.to {
             To::Database => imported.stored = change::store(places, &setting, definitions, how).await?,
             to @ (To::Project | To::User) => {
                 let (folder, _) = folder(&setting, to)?;
-                to_files(&setting.registry(), &folder, definitions, how, &mut imported)?;
+                if !how.dry_run {
+                    folder_for_files(&folder)?;
+                }
+                to_files(&setting.registry(), &folder, definitions, how, &mut imported);
+                if !how.dry_run {
+                    lasts = keep_files(&folder);
+                }
             }
         }
     }
@@ -78,6 +85,7 @@ pub(super) async fn import(places: &Places, args: &ImportArgs) -> Result<u8, Fai
         to @ (To::Project | To::User) => folder(&setting, to)?.0.display().to_string(),
     };
     tell(args, &imported, &place);
+    lasts?;
     let Stored { added, replaced, unchanged, kept, of_files: _ } = &imported.stored;
     let nothing = added.is_empty() && replaced.is_empty() && unchanged.is_empty();
     Ok(if nothing || !kept.is_empty() || !imported.failed.is_empty() { FAILED } else { 0 })
@@ -131,16 +139,7 @@ fn read(args: &ImportArgs, imported: &mut Imported) -> Result<Vec<Definition>, F
 }
 
 /// Writes one file for each; what goes wrong with one is told and stops no other.
-fn to_files(
-    known: &Registry,
-    folder: &Path,
-    definitions: Vec<Definition>,
-    how: How,
-    imported: &mut Imported,
-) -> Result<(), Failure> {
-    if !how.dry_run {
-        folder_for_files(folder)?;
-    }
+fn to_files(known: &Registry, folder: &Path, definitions: Vec<Definition>, how: How, imported: &mut Imported) {
     let real = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     let Imported { stored, failed, .. } = imported;
     for definition in definitions {
@@ -178,7 +177,6 @@ fn to_files(
             Err(reason) => failed.push((id, reason)),
         }
     }
-    if how.dry_run { Ok(()) } else { keep_files(folder) }
 }
 
 fn tell(args: &ImportArgs, imported: &Imported, place: &str) {

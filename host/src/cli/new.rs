@@ -115,14 +115,14 @@ pub(super) async fn new(places: &Places, args: &NewArgs) -> Result<u8, Failure> 
             Some(self::folder(&setting, to)?.0)
         }
     };
-    let path = match &folder {
+    let (path, kept) = match &folder {
         Some(folder) => {
             folder_for_files(folder)?;
             let path = folder.join(&written.file);
             put_file(&path, &written.text, false).map_err(|error| Failure::new(FAILED, error))?;
-            keep_files(folder)?;
+            let kept = keep_files(folder);
             tell_warnings(&written.text, &path);
-            Some(path)
+            (Some(path), kept)
         }
         None => {
             // It was brought in from no file: it is the user's own word.
@@ -131,11 +131,11 @@ pub(super) async fn new(places: &Places, args: &NewArgs) -> Result<u8, Failure> 
             if stored.added.is_empty() {
                 return Err(Failure::new(FAILED, format!("there is an assistant `{id}` already; take another name")));
             }
-            None
+            (None, Ok(()))
         }
     };
     tell(args, &definition, path.as_deref());
-    Ok(0)
+    kept.map(|()| 0)
 }
 
 /// What a reader of the new file warns of, such as signs in the name.

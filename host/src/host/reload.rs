@@ -104,25 +104,28 @@ impl Host {
         Ok(())
     }
 
-    /// Puts the index of the assistants, read anew, in place of `failed`, whose files were damaged while it was open; of
-    /// all who ask for that one does it.
+    /// Puts the index of the assistants, read anew, in place of `failed` if files of that were damaged while it was open;
+    /// of all who ask for that one does it. False where they are whole: another one would fail as well.
     ///
     /// # Errors
     /// The index's.
-    pub(crate) async fn search_anew(&self, failed: &Arc<SearchIndex>) -> Result<(), OpenError> {
+    pub(crate) async fn search_anew(&self, failed: &Arc<SearchIndex>) -> Result<bool, OpenError> {
         let (host, failed) = (self.clone(), failed.clone());
         // Whoever gives up waiting does not stop it half way.
         let reading = self.0.runners.spawn(async move {
             let _read = host.0.reloads.read.lock().await;
             if !Arc::ptr_eq(&failed, &host.search()) {
-                return Ok(());
+                return Ok(true);
             }
             let registry = host.registry();
-            let opening = tokio::task::spawn_blocking(move || failed.anew(&registry));
-            let index = opening.await.map_err(StoreError::panicked(READING))??;
+            let opening = tokio::task::spawn_blocking(move || match failed.is_whole() {
+                true => Ok(None),
+                false => failed.anew(&registry).map(Some),
+            });
+            let Some(index) = opening.await.map_err(StoreError::panicked(READING))?? else { return Ok(false) };
             *host.0.search.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(index);
             host.merge_search();
-            Ok(())
+            Ok(true)
         });
         reading.await.map_err(StoreError::panicked(READING))?
     }
@@ -176,9 +179,13 @@ impl Host {
         })
     }
 
-    /// Keeps the parts of the search index few, beside all else; [`Host::close`] waits for it.
+    /// Keeps the parts of the search index few, beside all else; [`Host::close`] gives that up.
     pub(super) fn merge_search(&self) {
         let index = self.search();
+        // Looked at after the index was taken: one that comes later is stopped by nobody.
+        if self.closing().is_cancelled() {
+            return;
+        }
         self.0.runners.spawn_blocking(move || {
             if let Err(error) = index.merge() {
                 tracing::warn!(%error, "parts of the search index were not merged; they are with the next update");
@@ -208,3 +215,6 @@ struct Next {
     index: Arc<SearchIndex>,
     difference: Difference,
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,64 +1,40 @@
 //! Finds assistants whose id or name is the whole query, however it is written.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use super::analyzer::{plain_words, split_camel};
 use super::query;
-use crate::registry::{Definition, slug};
+use crate::registry::{Definition, Lookup, slug};
 
 /// Bytes of a name that is compared word by word; one of its words could be left out else.
 const WORDS_BYTES_MAX: usize = 64;
 
 /// Places of assistants, by what their id and name may be written as.
-pub(super) struct Exact {
-    /// The hashes of all keys with their places, in order.
-    places: Vec<(u64, u32)>,
-}
+pub(super) struct Exact(Lookup);
 
 impl Exact {
     /// Of these `assistants`. Those that `before` has too, at the place that is told for theirs, are not looked at again.
     pub(super) fn new(assistants: &[Arc<Definition>], before: Option<(&Self, &[Option<usize>])>) -> Self {
         let mut known = vec![false; assistants.len()];
-        let mut places = Vec::new();
-        if let Some((before, moves)) = before {
+        let mut lookup = Lookup::default();
+        if let Some((Self(before), moves)) = before {
             moves.iter().flatten().for_each(|place| known[*place] = true);
-            let moved: Vec<_> = moves.iter().map(|place| place.and_then(|place| u32::try_from(place).ok())).collect();
-            places.extend(before.places.iter().filter_map(|(hash, place)| Some((*hash, moved[*place as usize]?))));
+            lookup = before.moved(moves);
         }
-        for ((place, found), known) in (0..).zip(assistants).zip(known) {
-            if !known {
-                places.extend(own_keys(found).iter().map(|key| (hash(key), place)));
-            }
-        }
-        // Stable: what was in order mostly is so still.
-        places.sort();
-        places.dedup();
-        Self { places }
+        let new = (0..).zip(assistants).zip(known).filter(|(_, known)| !known);
+        Self(lookup.with(new.flat_map(|((place, found), _)| own_keys(found).into_iter().map(move |key| (key, place)))))
     }
 
     /// The places among `assistants`, of which it is, of those that `text` names, in order.
     pub(super) fn find(&self, assistants: &[Arc<Definition>], text: &str) -> Vec<usize> {
         let mut found = Vec::new();
         for key in keys(query::start(text)) {
-            let hash = hash(&key);
-            let from = self.places.partition_point(|(other, _)| *other < hash);
-            let same = self.places[from..].iter().take_while(|(other, _)| *other == hash);
-            // Two keys may have one hash.
-            let named =
-                same.map(|(_, place)| *place as usize).filter(|place| own_keys(&assistants[*place]).contains(&key));
-            found.extend(named);
+            found.extend(self.0.all(&key).filter(|place| own_keys(&assistants[*place]).contains(&key)));
         }
         found.sort_unstable();
         found.dedup();
         found
     }
-}
-
-fn hash(key: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    key.hash(&mut hasher);
-    hasher.finish()
 }
 
 /// What an assistant may be written as.

@@ -99,6 +99,7 @@ impl SearchIndex {
     /// # Errors
     /// Those of reading the index.
     pub fn explain(&self, text: &str, filter: &Filter, id: &AssistantId) -> Result<Option<Explanation>, SearchError> {
+        self.unchanged()?;
         let Some(place) = self.assistants.iter().position(|found| found.id == *id) else { return Ok(None) };
         let terms = query::terms(text);
         let weighed = query::weigh(&self.corpus, &terms)?;

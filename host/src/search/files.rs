@@ -1,7 +1,14 @@
 //! The files of an index on disk: mapped into memory, and never forced onto the disk, because what is damaged is found
 //! at the next start and built anew. Tantivy's own files end in a checksum; the small ones, which list them, begin with
 //! one here.
+//!
+//! The system ends a program that reads what a mapped file has no more, so whether one has become shorter is looked at before
+//! each search and each update. A file that becomes shorter between that look and the end of what it is for still ends the
+//! program, as does one below a merge; the next start has all that was stored. Bytes that become others are found by the next
+//! query that fails for them, or the next start.
 
+use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -19,6 +26,8 @@ use crate::registry::sha256_hex;
 pub(super) const LISTS: &[&str] = &["meta.json", ".managed.json"];
 /// Hex digits of a checksum.
 const CHECKSUM_CHARS: usize = 64;
+/// Hex digits of a segment's id.
+const SEGMENT_CHARS: usize = 32;
 
 /// A folder with an index.
 #[derive(Debug, Clone)]
@@ -37,13 +46,49 @@ impl Files {
     }
 }
 
+/// Files, and how long they were when they were mapped.
+#[derive(Debug, Default)]
+pub(super) struct Lengths(Vec<(PathBuf, u64)>);
+
+impl Lengths {
+    /// Of the files in `folder` of these segments.
+    pub(super) fn of(folder: &Path, segments: &HashSet<String>) -> io::Result<Self> {
+        let mut lengths = Vec::new();
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            if segment_of(&entry.file_name()).is_some_and(|id| segments.contains(id)) {
+                let path = entry.path();
+                // Not of the entry: on Windows that may tell an earlier length.
+                match fs::metadata(&path) {
+                    Ok(meta) => lengths.push((path, meta.len())),
+                    // It is of no use any more.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(Self(lengths))
+    }
+
+    /// A file that has another length now. What is gone is still mapped, and nobody can change it.
+    pub(super) fn changed(&self) -> Option<&Path> {
+        let other = |(path, bytes): &&(PathBuf, u64)| fs::metadata(path).is_ok_and(|meta| meta.len() != *bytes);
+        self.0.iter().find(other).map(|(path, _)| path.as_path())
+    }
+}
+
+/// The segment of which a file with this name is.
+pub(super) fn segment_of(name: &OsStr) -> Option<&str> {
+    let id = name.to_str()?.split('.').next()?;
+    (id.len() == SEGMENT_CHARS && id.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(id)
+}
+
 /// Removes the files of an index, and nothing else, from `folder`.
 pub(super) fn clear(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
+        let segment = segment_of(&entry.file_name()).is_some();
         let name = entry.file_name().to_string_lossy().into_owned();
-        let segment =
-            name.split('.').next().is_some_and(|id| id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit()));
         let list = LISTS.contains(&name.strip_suffix(".new").unwrap_or(&name));
         if (segment || list) && entry.file_type()?.is_file() {
             fs::remove_file(entry.path())?;

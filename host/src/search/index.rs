@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 
 use tantivy::directory::{Directory, INDEX_WRITER_LOCK, RamDirectory, TerminatingWrite};
 use tantivy::index::SegmentId;
@@ -11,32 +12,38 @@ use tantivy::{Index, IndexSettings, TantivyError};
 
 use super::analyzer::{ANALYZER_VERSION, analyzer};
 use super::document::{ANALYZER, schema};
-use super::files::{Files, LISTS, clear};
-use super::writing::fill;
+use super::files::{Files, LISTS, clear, segment_of};
+use super::stop::{Stop, Stoppable};
+use super::writing::{Writing, fill};
 use crate::registry::{READER_VERSION, Registry};
 
 /// An index that lives as long as the program.
-pub(super) fn in_memory(registry: &Registry) -> tantivy::Result<Index> {
-    let index = with_analyzer(Index::create_in_ram(schema().0));
-    fill(&index, registry)?;
-    Ok(index)
+pub(super) fn in_memory(registry: &Registry) -> tantivy::Result<Arc<Writing>> {
+    create(RamDirectory::create(), registry)
 }
 
 /// An index in `folder` of `registry`, in place of whatever is there.
-pub(super) fn build(folder: &Path, registry: &Registry) -> tantivy::Result<Index> {
+pub(super) fn build(folder: &Path, registry: &Registry) -> tantivy::Result<Arc<Writing>> {
     fs::create_dir_all(folder)?;
     let files = Files::open(folder)?;
     // Nobody else may be writing while the old files go.
     let lock = files.acquire_lock(&INDEX_WRITER_LOCK).map_err(|error| TantivyError::LockFailure(error, None))?;
     clear(folder)?;
     drop(lock);
+    create(files, registry)
+}
+
+/// An index of `registry` in files where there is none.
+fn create(files: impl Into<Box<dyn Directory>>, registry: &Registry) -> tantivy::Result<Arc<Writing>> {
+    let stop = Stop::default();
+    let files = Stoppable::new(files, stop.clone());
     let index = with_analyzer(Index::create(files, schema().0, IndexSettings::default())?);
     fill(&index, registry)?;
-    Ok(index)
+    Ok(Writing::new(index, stop))
 }
 
 /// The index in `folder`, of whichever assistants, if there is one that this program has made; its checksums are right.
-pub(super) fn open(folder: &Path) -> tantivy::Result<Option<Index>> {
+pub(super) fn open(folder: &Path) -> tantivy::Result<Option<Arc<Writing>>> {
     // Checksums are looked at of what the other list names.
     match LISTS.iter().all(|list| folder.join(list).exists()) {
         true => open_in(Files::open(folder)?),
@@ -49,7 +56,7 @@ pub(super) fn open(folder: &Path) -> tantivy::Result<Option<Index>> {
 ///
 /// # Errors
 /// What the lists name is gone already, besides those of [`open`].
-pub(super) fn copy(folder: &Path) -> tantivy::Result<Option<Index>> {
+pub(super) fn copy(folder: &Path) -> tantivy::Result<Option<Arc<Writing>>> {
     if !LISTS.iter().all(|list| folder.join(list).exists()) {
         return Ok(None);
     }
@@ -62,28 +69,37 @@ pub(super) fn copy(folder: &Path) -> tantivy::Result<Option<Index>> {
     let segments: HashSet<String> = segments.iter().map(SegmentId::uuid_string).collect();
     for entry in fs::read_dir(folder)? {
         let name = entry?.file_name();
-        let Some(name) = name.to_str().filter(|name| name.split('.').next().is_some_and(|id| segments.contains(id)))
-        else {
+        if !segment_of(&name).is_some_and(|id| segments.contains(id)) {
             continue;
-        };
-        let mut copy = copied.open_write(Path::new(name))?;
-        copy.write_all(&files.open_read(Path::new(name))?.read_bytes()?)?;
+        }
+        let mut copy = copied.open_write(Path::new(&name))?;
+        copy.write_all(&files.open_read(Path::new(&name))?.read_bytes()?)?;
         copy.terminate()?;
     }
     open_in(copied)
 }
 
 /// The same as [`open`] in any directory.
-pub(super) fn open_in(files: impl Into<Box<dyn Directory>>) -> tantivy::Result<Option<Index>> {
-    let index = Index::open(files)?;
+pub(super) fn open_in(files: impl Into<Box<dyn Directory>>) -> tantivy::Result<Option<Arc<Writing>>> {
+    let stop = Stop::default();
+    let index = Index::open(Stoppable::new(files, stop.clone()))?;
     if index.load_metas()?.payload != Some(stamp()) || index.schema() != schema().0 {
         return Ok(None);
     }
     // Flipped bytes in postings give wrong answers, not errors.
-    if let Some(file) = index.validate_checksum()?.into_iter().next() {
-        return Err(TantivyError::SystemError(format!("the checksum of {} is wrong", file.display())));
+    check(&index)?;
+    Ok(Some(Writing::new(with_analyzer(index), stop)))
+}
+
+/// Reads all files of `index`.
+///
+/// # Errors
+/// A checksum is wrong, besides those of reading.
+pub(super) fn check(index: &Index) -> tantivy::Result<()> {
+    match index.validate_checksum()?.into_iter().next() {
+        Some(file) => Err(TantivyError::SystemError(format!("the checksum of {} is wrong", file.display()))),
+        None => Ok(()),
     }
-    Ok(Some(with_analyzer(index)))
 }
 
 fn with_analyzer(index: Index) -> Index {

@@ -60,7 +60,8 @@ const TIMES: usize = 16;
 /// The weight of a word that `count` of `documents` have.
 pub(super) fn idf(documents: u64, count: u64) -> f32 {
     let (documents, count) = (documents as f32, count as f32);
-    // More can have it than there are while deleted documents are still in the index.
+    // Deleted documents count in neither. Only files that are damaged while they are open say that more have it than
+    // there are.
     (1.0 + (documents - count).max(0.0) / (count + 0.5) + 0.5 / (count + 0.5)).ln()
 }
 

@@ -20,7 +20,7 @@ use crate::registry::{Definition, Registry};
 
 /// A part of the index.
 pub(super) struct Segment {
-    id: SegmentId,
+    pub(super) id: SegmentId,
     /// In the order of `document::NAMES`.
     pub(super) texts: [Text; FIELDS],
     /// The place in `assistants` of each document; none where it is deleted.

@@ -13,6 +13,7 @@ use tantivy::{FutureResult, Index, IndexWriter, TantivyError, Term};
 use super::changes::Update;
 use super::document::{document, schema};
 use super::index::stamp;
+use super::stop::Stop;
 use crate::registry::{Definition, Registry};
 
 /// Bytes that a thread of the writer may use before it writes a segment; the least that tantivy takes.
@@ -33,6 +34,7 @@ const DELETED_SHARE_MAX: f32 = 0.2;
 /// Who writes an index: one for all searches that follow one another.
 pub(super) struct Writing {
     pub(super) index: Index,
+    stop: Stop,
     state: Mutex<State>,
 }
 
@@ -53,8 +55,15 @@ struct Merge {
 }
 
 impl Writing {
-    pub(super) fn new(index: Index) -> Arc<Self> {
-        Arc::new(Self { index, state: Mutex::new(State::Idle) })
+    /// Of an index whose files `stop` ends.
+    pub(super) fn new(index: Index, stop: Stop) -> Arc<Self> {
+        Arc::new(Self { index, stop, state: Mutex::new(State::Idle) })
+    }
+
+    /// Ends what is being written half way: the merges that have begun fail with the next bytes that they write, and none
+    /// begins. What is committed stays.
+    pub(super) fn stop(&self) {
+        self.stop.tell();
     }
 
     /// Makes `update` one commit. Waits for no merge, unless it fails.
@@ -110,6 +119,10 @@ impl Writing {
         let count = merges.len();
         for Merge { parts, done } in merges {
             let Err(error) = done.wait() else { continue };
+            if self.stop.is_told() {
+                tracing::debug!(%error, "a merge of parts of the search index was given up");
+                continue;
+            }
             let there = self.index.searchable_segment_ids()?;
             if parts.iter().all(|part| there.contains(part)) {
                 return Err(error);
@@ -120,8 +133,9 @@ impl Writing {
         Ok(count)
     }
 
-    /// Writes nothing any more, so that another index may take this one's place.
+    /// Writes nothing any more, so that another index may take this one's place. No merge is waited for.
     pub(super) fn end(&self) -> tantivy::Result<()> {
+        self.stop();
         stop(&mut self.state(), State::Ended)
     }
 
@@ -134,7 +148,10 @@ impl Writing {
             State::Merging(_) if !begun => return Ok(Vec::new()),
             State::Merging(_) | State::Idle => {}
         }
-        let due = merging().compute_merge_candidates(&self.index.searchable_segment_metas()?);
+        let due = match self.stop.is_told() {
+            true => Vec::new(),
+            false => merging().compute_merge_candidates(&self.index.searchable_segment_metas()?),
+        };
         if due.is_empty() {
             stop(&mut state, State::Idle)?;
             return Ok(Vec::new());

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tokio::task::JoinError;
 
 use super::outfit::Stock;
 use super::{Audience, Call, Hints, Output, Tool, ToolError, row};
@@ -236,8 +237,18 @@ pub(super) fn round(score: f32) -> f64 {
     (f64::from(score) * 1_000.0).round() / 1_000.0
 }
 
+/// Why a search has no answer.
+#[derive(Debug, thiserror::Error)]
+enum LookError {
+    #[error(transparent)]
+    Index(#[from] SearchError),
+    /// It panicked, as it does on some damaged files.
+    #[error("the search stopped: {0}")]
+    Stopped(#[from] JoinError),
+}
+
 /// Searches on a thread for such work. Returns what was found, best first, and how many there are in all. An index that
-/// fails, as one does whose files were damaged below it, is read anew once.
+/// fails because its files were damaged below it is read anew, once; a query that fails on whole files fails.
 pub(super) async fn search(
     host: &Host,
     text: String,
@@ -249,27 +260,29 @@ pub(super) async fn search(
         Ok(found) => return Ok(found),
         Err(error) => error,
     };
-    tracing::warn!(%error, "the search index failed; it is read anew");
-    host.search_anew(&index).await.map_err(|error| ToolError::internal(&error))?;
+    tracing::warn!(%error, "a search failed; the search index is read anew if its files are damaged");
+    if !host.search_anew(&index).await.map_err(|error| ToolError::internal(&error))? {
+        return Err(ToolError::internal(&error));
+    }
     look(host, host.search(), text, filter, limit).await.map_err(|error| ToolError::internal(&error))
 }
 
-/// The answer of `index`, or in words why there is none.
+/// The answer of `index`.
 async fn look(
     host: &Host,
     index: Arc<SearchIndex>,
     text: String,
     filter: Filter,
     limit: usize,
-) -> Result<(Vec<(Arc<Definition>, Hit)>, usize), String> {
+) -> Result<(Vec<(Arc<Definition>, Hit)>, usize), LookError> {
     let registry = host.registry();
     let task = tokio::task::spawn_blocking(move || {
         let found = index.search(&text, &filter, limit)?;
         let with = |hit: Hit| registry.get(&hit.id).map(|definition| (definition.clone(), hit));
         Ok((found.hits.into_iter().filter_map(with).collect(), found.total))
     });
-    let found: Result<_, SearchError> = task.await.map_err(|error| error.to_string())?;
-    found.map_err(|error| error.to_string())
+    let found: Result<_, SearchError> = task.await?;
+    Ok(found?)
 }
 
 /// The assistant of this id or exact name, or an error that names the nearest.

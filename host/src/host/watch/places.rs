@@ -20,8 +20,8 @@ pub(super) struct Places {
     pub(super) trees: Vec<Tree>,
 }
 
-/// A name on the way to a source that leads elsewhere when it changes: a link, the source itself, or the first part that
-/// is not there.
+/// A name on the way to a source that leads elsewhere when it changes: a link, the source itself, the first part that is
+/// not there, or the folder which that is missing in. That one does not tell when it goes, as long as a program works in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Step {
     /// Where the name is; no link is on the way to it.
@@ -73,6 +73,11 @@ impl Places {
                     let next = at.join(name);
                     let meta = fs::symlink_metadata(&next);
                     let is_link = meta.as_ref().is_ok_and(|meta| meta.is_symlink());
+                    if meta.is_err()
+                        && let (Some(above), Some(of)) = (at.parent(), at.file_name())
+                    {
+                        self.step(above, of);
+                    }
                     if is_link || meta.is_err() || rest.is_empty() {
                         self.step(&at, name);
                     }

@@ -159,6 +159,25 @@ async fn folders_that_appear_later_go_and_come_back() {
     bed.end().await;
 }
 
+/// Who works in a folder, or has it open, keeps what was removed; that tells nothing then.
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_project_that_goes_and_comes_back_while_a_program_works_in_it() {
+    let bed = Bed::of_a_project().await;
+    for text in ["one", "two", "three"] {
+        bed.write("p/.claude/agents/a.md", text);
+        bed.has(&format!("a:{text}")).await;
+        fs::remove_dir_all(bed.path("p/.claude")).expect("removed");
+        bed.has("").await;
+        let held = fs::File::open(bed.path("p")).expect("a folder");
+        fs::remove_dir_all(bed.path("p")).expect("removed");
+        bed.write("p/.claude/agents/a.md", "reborn");
+        bed.has("a:reborn").await;
+        drop(held);
+    }
+    bed.end().await;
+}
+
 /// Files and folders written, removed and renamed in any order, by chance that is the same each time.
 #[tokio::test(flavor = "multi_thread")]
 async fn any_changes_end_in_what_the_files_are() {

@@ -65,6 +65,46 @@ fn what_is_damaged_while_it_is_open_is_read_anew() {
     assert_eq!(answers(&index.anew(&staff).expect("an index")), right);
 }
 
+/// Every kind of file, below what is open: who reads what is gone of a mapped file is ended by the system. Elsewhere the system
+/// lets nobody do that.
+#[cfg(unix)]
+#[test]
+fn what_becomes_shorter_while_it_is_open_is_not_read() {
+    let (staff, grown) = (registry(&STAFF[..8]), registry(&STAFF[1..]));
+    let whole = Folder::new();
+    // With two segments and a deleted document.
+    drop(open(whole.path(), &staff).follow(&grown).expect("followed"));
+    let fresh = |registry: &Registry| answers(&SearchIndex::in_memory(registry).expect("an index"));
+    let (of_staff, of_grown) = (fresh(&staff), fresh(&grown));
+    let mut kinds = std::collections::BTreeSet::new();
+    for path in files(whole.path()) {
+        let name = path.file_name().expect("a name");
+        let list = files::segment_of(name).is_none();
+        kinds.insert(path.extension().expect("an ending").to_owned());
+        let length = fs::metadata(&path).expect("a file").len();
+        for (left, follows) in [0, length / 2, length - 1].into_iter().zip([true, false, true]) {
+            let folder = Folder::new();
+            copy(whole.path(), folder.path());
+            let index = open(folder.path(), &grown);
+            assert!(index.is_whole());
+            let cut = folder.path().join(name);
+            fs::OpenOptions::new().write(true).open(&cut).and_then(|file| file.set_len(left)).expect("cut");
+            match index.search("C++", &Filter::default(), 9) {
+                Ok(found) => assert!(list && found.total > 0, "{}", cut.display()),
+                Err(SearchError::Changed(path)) => assert_eq!(path, cut),
+                Err(other) => panic!("{}: {other}", cut.display()),
+            }
+            assert!(list || !index.is_whole() && index.merge().is_err());
+            match follows {
+                true => assert_eq!(answers(&index.follow(&staff).expect("an index")), of_staff, "{}", cut.display()),
+                false => assert_eq!(answers(&index.anew(&grown).expect("an index")), of_grown, "{}", cut.display()),
+            }
+        }
+    }
+    let kinds: Vec<_> = kinds.iter().map(|kind| kind.to_string_lossy()).collect();
+    assert_eq!(kinds, ["del", "fast", "fieldnorm", "idx", "json", "pos", "store", "term"]);
+}
+
 /// Every file, with its first byte, one in the middle or the last one flipped, cut there, or gone.
 #[test]
 fn whatever_is_damaged_is_built_anew() {
@@ -152,7 +192,7 @@ fn what_cannot_be_on_disk_is_in_memory() {
     let folder = Folder::new();
     drop(open(folder.path(), &staff));
     let other = index::open(folder.path()).expect("whole").expect("an index");
-    let writer: tantivy::IndexWriter = other.writer_with_num_threads(1, 15_000_000).expect("a writer");
+    let writer: tantivy::IndexWriter = other.index.writer_with_num_threads(1, 15_000_000).expect("a writer");
     let fewer = registry(&STAFF[..1]);
     assert!(SearchIndex::on_disk(folder.path(), &fewer).is_err(), "another program writes");
     let memory = SearchIndex::open(folder.path(), &fewer).expect("in memory");

@@ -25,21 +25,22 @@ fn held(folders: &Folders, root: &Path) -> String {
 async fn only_the_sources_and_the_way_to_them_are_watched() {
     let folder = Folder::new();
     for name in ["src/a/b/x.rs", ".git/objects/x", "target/x", ".claude/agents/deep/x.md", ".claude/skills/x.md"] {
-        folder.write(name, "");
+        folder.write(&format!("p/{name}"), "");
     }
-    folder.write(".claude/agents/node_modules/y/x.md", "");
-    let sources = [".claude/agents", ".agents/agents", ".github/agents"].map(|name| source(folder.path().join(name)));
+    folder.write("p/.claude/agents/node_modules/y/x.md", "");
+    let project = folder.path().join("p");
+    let sources = [".claude/agents", ".agents/agents", ".github/agents"].map(|name| source(project.join(name)));
     let mut folders = Folders::default();
     folders.watch(&sources).expect("watched");
-    assert_eq!(held(&folders, folder.path()), ". .claude .claude/agents .claude/agents/deep");
-    fs::remove_dir_all(folder.path().join(".claude/agents/deep")).expect("removed");
-    folder.write(".agents/x", "");
+    assert_eq!(held(&folders, folder.path()), ". p p/.claude p/.claude/agents p/.claude/agents/deep");
+    fs::remove_dir_all(project.join(".claude/agents/deep")).expect("removed");
+    folder.write("p/.agents/x", "");
     folders.watch(&sources).expect("watched");
-    assert_eq!(held(&folders, folder.path()), ". .agents .claude .claude/agents");
-    fs::remove_dir_all(folder.path().join(".claude")).expect("removed");
+    assert_eq!(held(&folders, folder.path()), ". p p/.agents p/.claude p/.claude/agents");
+    fs::remove_dir_all(project.join(".claude")).expect("removed");
     folders.bell.moved.store(true, Ordering::Release);
     folders.watch(&sources).expect("watched");
-    assert_eq!(held(&folders, folder.path()), ". .agents");
+    assert_eq!(held(&folders, folder.path()), ". p p/.agents");
     folders.end().await;
 }
 

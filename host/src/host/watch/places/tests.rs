@@ -97,10 +97,10 @@ fn the_way_to_a_source() {
     check("real/../real/./agents", Some("real/agents"), &["real/agents"]);
     check("a/agents", Some("real/agents"), &["a", "real/agents"]);
     check("b", Some("real/agents"), &["b", "a", "real/agents"]);
-    check("missing/agents", None, &["missing"]);
-    check("real/missing/agents", None, &["real/missing"]);
-    check("c", None, &["c", "nowhere"]);
+    check("missing/agents", None, &["", "missing"]);
+    check("real/missing/agents", None, &["real", "real/missing"]);
+    check("c", None, &["c", "", "nowhere"]);
     check("d", None, &["d"]);
-    check("real/up", None, &["real/up", "e"]);
-    check("file/agents", None, &["file/agents"]);
+    check("real/up", None, &["real/up", "", "e"]);
+    check("file/agents", None, &["file", "file/agents"]);
 }
