@@ -175,7 +175,7 @@ impl Host {
                 // Detached ones outlive their session, not their host.
                 for status in [Status::Queued, Status::Starting, Status::Running, Status::Waiting] {
                     for process in process_table::with_status(tx.db, status)? {
-                        process_table::cancel(tx, process, Cause::SessionEnded)?;
+                        process_table::cancel(tx, process, Cause::HostClosed)?;
                     }
                 }
                 Ok::<_, StoreError>(())
@@ -189,9 +189,9 @@ impl Host {
         self.0.runners.close();
         self.0.runners.wait().await;
         // What was to be started when the supervisor stopped has no runner that could end it.
-        let swept = self.store().write(|tx| {
-            process_table::end_the_living(tx, &End::Cancelled { cause: Cause::SessionEnded, partial: None })
-        });
+        let swept = self
+            .store()
+            .write(|tx| process_table::end_the_living(tx, &End::Cancelled { cause: Cause::HostClosed, partial: None }));
         if let Err(error) = swept.await {
             tracing::error!(%error, "the processes were not ended in order");
         }

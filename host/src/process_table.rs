@@ -101,6 +101,8 @@ named! {
         ParentEnded = "parent_ended",
         /// Its session ended.
         SessionEnded = "session_ended",
+        /// Its host was closed; what a session's end spares is ended so.
+        HostClosed = "host_closed",
     }
 }
 

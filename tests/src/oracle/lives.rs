@@ -122,13 +122,15 @@ fn above(book: &Book, process: &Process, bad: &mut impl FnMut(String)) {
         bad(format!("is {} deep, {} is the most", process.depth, process.limit("depth")));
     }
     let Some(parent) = process.parent.as_deref().map(|id| book.process(id)) else {
-        // Below a session: from the start, or passed on when its parent ended.
-        if process.depth != 1 && !process.detached {
+        // Below a session: from the start, then it is a root; or passed on when its parent ended. A root is deeper than 1
+        // where its host was started by an assistant.
+        let root = process.root == process.id;
+        if !root && !process.detached {
             bad("has lost its parent, and is not detached".to_owned());
         }
         let session = book.sessions.iter().find(|session| session.id == process.session);
         let ended = session.and_then(|session| session.ended_at).unwrap_or(i64::MAX);
-        if process.depth == 1 && process.created_at > ended {
+        if root && process.created_at > ended {
             bad("was spawned by a session that had ended".to_owned());
         }
         spared(book, process, bad);

@@ -322,9 +322,9 @@ fn stop_spares_work_unless_it_is_forced() {
     let (code, _, _) = doors.run(&["stop", "--force"]);
     assert_eq!(code, Some(0));
     until("all has ended", || (doors.hosts().is_empty() && doors.runners().is_empty()).then_some(()));
-    for ended in [&spawned, &detached] {
+    for (ended, cause) in [(&spawned, "session_ended"), (&detached, "host_closed")] {
         let seen = poll(&mut client, ended, 0);
-        assert_eq!((&seen["status"], &seen["cause"]), (&json!("cancelled"), &json!("session_ended")));
+        assert_eq!((&seen["status"], &seen["cause"]), (&json!("cancelled"), &json!(cause)));
     }
 }
 
