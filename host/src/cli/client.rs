@@ -17,7 +17,7 @@ use crate::door::{self, Address};
 
 /// Tools whose call may be made again when its host went: a second one does no more than the first.
 const REPEATED: [&str; 5] = ["list_process", "poll_assistant", "read_log", "wait_assistant", "get_pending_questions"];
-/// Hosts that a connection or one call is tried with, one after the other.
+/// Hosts that a connection, or one call, is tried with in all.
 const HOSTS_TRIED_MAX: usize = 5;
 
 type Service = RunningService<RoleClient, ()>;
@@ -60,19 +60,18 @@ impl Refused {
 impl Client {
     /// Connects to the host of these places, and starts it where there is none.
     pub(super) async fn connect(places: &Places, command: &str) -> Result<Self, Failure> {
-        let service = Self::reach(places, command).await?;
+        let service = Self::reach(places, command, &mut 0).await?;
         Ok(Self { service: RwLock::new(Arc::new(service)), found_by: Some((places.clone(), command.to_owned())) })
     }
 
-    /// A host that ends between its welcome and its first answer is one that went: another is found.
-    async fn reach(places: &Places, command: &str) -> Result<Service, Failure> {
+    /// A host that ends between its welcome and its first answer is one that went: another is found. `tried` counts them.
+    async fn reach(places: &Places, command: &str, tried: &mut usize) -> Result<Service, Failure> {
         use ClientInitializeError::{ConnectionClosed, TransportError};
-        let mut tried = 0;
         loop {
-            tried += 1;
+            *tried += 1;
             match ().serve(Self::let_in(places, command).await?).await {
                 Ok(service) => return Ok(service),
-                Err(ConnectionClosed(_) | TransportError { .. }) if tried < HOSTS_TRIED_MAX => {}
+                Err(ConnectionClosed(_) | TransportError { .. }) if *tried < HOSTS_TRIED_MAX => {}
                 Err(error) => return Err(Failure::new(FAILED, format!("the host was not understood: {error}"))),
             }
         }
@@ -109,24 +108,25 @@ impl Client {
     }
 
     /// Another host in place of one that went, unless a call beside this one has found it already.
-    async fn again(&self, gone: &Arc<Service>) -> Result<(), Failure> {
+    async fn again(&self, gone: &Arc<Service>, tried: &mut usize) -> Result<(), Failure> {
         let Some((places, command)) = &self.found_by else { return Err(Failure::new(FAILED, "the host has gone")) };
         let mut service = self.service.write().await;
         if Arc::ptr_eq(&service, gone) {
-            *service = Arc::new(Self::reach(places, command).await?);
+            *service = Arc::new(Self::reach(places, command, tried).await?);
+        } else {
+            *tried += 1;
         }
         Ok(())
     }
 
     async fn ask(&self, asked: CallToolRequestParams) -> Result<CallToolResult, Failure> {
-        let mut tried = 0;
+        let mut tried = 1;
         loop {
             let service = self.service.read().await.clone();
-            tried += 1;
             match service.call_tool(asked.clone()).await {
                 Ok(result) => return Ok(result),
                 Err(ServiceError::TransportClosed | ServiceError::TransportSend(_)) if tried < HOSTS_TRIED_MAX => {
-                    self.again(&service).await?;
+                    self.again(&service, &mut tried).await?;
                     if !REPEATED.contains(&asked.name.as_ref()) {
                         let message = "the host ended while it worked on this; another one is there now: look with \
                                        `assistant-host ps` whether it was done, before you try again";

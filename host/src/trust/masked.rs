@@ -8,17 +8,81 @@ use crate::registry::fold;
 /// What stands for a value that is not shown.
 const SET: &str = "(set)";
 /// Ends of keys, folded, that hold a secret wherever they stand.
-const SECRETS: &[&str] = &["apikey", "authorization", "credential", "passphrase", "password", "secret", "token"];
+const SECRETS: &[&str] = &[
+    "accesskey",
+    "apikey",
+    "authorization",
+    "credential",
+    "credentials",
+    "passphrase",
+    "passwd",
+    "password",
+    "privatekey",
+    "secret",
+    "secretkey",
+    "token",
+];
 /// Keys of variables, folded, whose values are names of others.
 const OF_NAMES: &[&str] = &["bearertokenenvvar", "envfile", "envhttpheaders"];
 
 /// `value` as it may be shown: names stay, and so do references such as `${TOKEN}`.
 pub(crate) fn masked(value: &Value) -> Value {
     match value {
-        Value::Array(list) => list.iter().map(masked).collect(),
+        Value::Array(list) => arguments(list),
         Value::Object(map) => map_masked(map).into(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+        Value::String(text) => url(text).into(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
     }
+}
+
+/// A list that may be the arguments of a command: what an option of a secret name is given is not shown.
+fn arguments(list: &[Value]) -> Value {
+    let mut after_option = false;
+    let one = |value: &Value| {
+        let Some(text) = value.as_str() else {
+            after_option = false;
+            return masked(value);
+        };
+        let option = text.strip_prefix('-').map(|rest| rest.trim_start_matches('-'));
+        if std::mem::take(&mut after_option) && option.is_none() {
+            return hidden(value);
+        }
+        match option.map(|option| option.split_once('=')) {
+            Some(Some((name, value))) if is_secret(&fold(name)) => {
+                format!("{}={}", &text[..text.len() - value.len() - 1], without_literals(value)).into()
+            }
+            Some(None) => {
+                after_option = is_secret(&fold(text));
+                value.clone()
+            }
+            Some(Some(_)) | None => masked(value),
+        }
+    };
+    list.iter().map(one).collect()
+}
+
+/// An address without its password and what its query gives to secret names; any other text as it is.
+fn url(text: &str) -> String {
+    let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
+    let (place, query) = rest.split_once('?').map_or((rest, None), |(place, query)| (place, Some(query)));
+    let host = place.find('/').unwrap_or(place.len());
+    let place = match place[..host].rsplit_once('@').and_then(|(user, _)| user.split_once(':')) {
+        Some((name, password)) => {
+            format!("{name}:{}{}", without_literals(password), &place[name.len() + 1 + password.len()..])
+        }
+        None => place.to_owned(),
+    };
+    let given = |pair: &str| match pair.split_once('=') {
+        Some((name, value)) if is_secret(&fold(name)) => format!("{name}={}", without_literals(value)),
+        _ => pair.to_owned(),
+    };
+    let query = query.map(|query| format!("?{}", query.split('&').map(given).collect::<Vec<_>>().join("&")));
+    format!("{scheme}://{place}{}", query.unwrap_or_default())
+}
+
+/// Whether a folded name is that of a secret.
+fn is_secret(folded: &str) -> bool {
+    SECRETS.iter().any(|end| folded.ends_with(end))
 }
 
 /// The same of a map.
@@ -29,7 +93,7 @@ pub(crate) fn map_masked(map: &Map<String, Value>) -> Map<String, Value> {
             key if OF_NAMES.contains(&key) => value.clone(),
             key if VARIABLES.contains(&key) => pairs(value, '='),
             key if HEADERS.contains(&key) => pairs(value, ':'),
-            key if SECRETS.iter().any(|end| key.ends_with(end)) && value.is_string() => hidden(value),
+            key if is_secret(key) => hidden(value),
             _ => masked(value),
         };
         (key.clone(), shown)
@@ -37,21 +101,74 @@ pub(crate) fn map_masked(map: &Map<String, Value>) -> Map<String, Value> {
     map.iter().map(one).collect()
 }
 
-/// A line of a file as it may be shown: what stands behind a key of variables, headers or a secret is left out.
-pub(crate) fn line_masked(line: &str) -> String {
-    let hides = |key: &str| {
-        let key = fold(key);
-        let listed = VARIABLES.contains(&key.as_str()) || HEADERS.contains(&key.as_str());
-        !OF_NAMES.contains(&key.as_str()) && (listed || SECRETS.iter().any(|end| key.ends_with(end)))
-    };
-    let key_before = |at: usize| {
-        let before = line[..at].trim_end().trim_end_matches(['"', '\'']);
-        before.rsplit(|c: char| !c.is_alphanumeric() && !"-_".contains(c)).next().unwrap_or_default()
-    };
-    match line.match_indices([':', '=']).find(|(at, _)| hides(key_before(*at))) {
+/// The line with the index `at` as it may be shown: what stands behind a key of variables, headers or a secret, in it or
+/// in a line that it lies below, is left out.
+pub(crate) fn line_masked(lines: &[&str], at: usize) -> String {
+    let line = lines.get(at).copied().unwrap_or_default();
+    if let Some(below) = below_hidden(lines, at) {
+        let sign = line.find([':', '=']).filter(|at| below == Below::Names && !line[at + 1..].trim().is_empty());
+        return match sign {
+            Some(sign) => format!("{} {SET}", &line[..=sign]),
+            None if line.trim().is_empty() => String::new(),
+            None => format!("{}{SET}", &line[..indent(line)]),
+        };
+    }
+    match line.match_indices([':', '=']).find(|(at, _)| hides(key_before(&line[..*at]))) {
         Some((at, sign)) if !line[at + sign.len()..].trim().is_empty() => format!("{} {SET}", &line[..at + sign.len()]),
         _ => line.to_owned(),
     }
+}
+
+/// Whether what stands behind this key is not shown.
+fn hides(key: &str) -> bool {
+    let key = fold(key);
+    let key = key.as_str();
+    !OF_NAMES.contains(&key) && (VARIABLES.contains(&key) || HEADERS.contains(&key) || is_secret(key))
+}
+
+/// The key at the end of what stands before its sign.
+fn key_before(text: &str) -> &str {
+    let text = text.trim_end().trim_end_matches(['"', '\'']);
+    text.rsplit(|c: char| !c.is_alphanumeric() && !"-_".contains(c)).next().unwrap_or_default()
+}
+
+/// Blanks before a line, bytes.
+fn indent(line: &str) -> usize {
+    line.len() - line.trim_start().len()
+}
+
+/// What a line that is not shown lies below.
+#[derive(PartialEq, Eq)]
+enum Below {
+    /// Variables or headers: it begins with a name.
+    Names,
+    /// A secret, or the value of a name: it may be a part of it.
+    Value,
+}
+
+/// What is looked for among the lines that a line lies below by its indent, and in the head of its table of TOML: a key that
+/// hides what is below it.
+fn below_hidden(lines: &[&str], at: usize) -> Option<Below> {
+    let line = lines.get(at)?;
+    let is_item = |line: &str| line.trim_start().starts_with("- ");
+    let (mut inner, mut item, mut below) = (indent(line), is_item(line), Below::Names);
+    for above in lines[..at].iter().rev().filter(|line| !line.trim().is_empty()) {
+        if above.starts_with('[') {
+            let mut parts = above.trim_matches(['[', ']']).split('.').map(|part| part.trim().trim_matches(['"', '\'']));
+            return parts.any(hides).then_some(below);
+        }
+        let outer = indent(above);
+        if outer < inner || (outer == inner && item && !is_item(above)) {
+            // The key of an item stands behind its dash: what stands below the key itself is beside it.
+            let column = above.len() - above.trim_start_matches([' ', '\t', '-']).len();
+            let key = above.rfind([':', '=']).map(|sign| key_before(&above[..sign])).filter(|key| hides(key));
+            if let Some(key) = key.filter(|_| column < inner || item) {
+                return Some(if is_secret(&fold(key)) { Below::Value } else { below });
+            }
+            (inner, item, below) = (outer, is_item(above), Below::Value);
+        }
+    }
+    None
 }
 
 /// Names and their values: a map, or texts with `sign` between the two. A text without it is a name.
@@ -105,10 +222,9 @@ fn without_literals(text: &str) -> String {
 fn reference(text: &str) -> Option<usize> {
     let name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     for (open, close) in [("${{", "}}"), ("${env:", "}"), ("${input:", "}"), ("${", "}"), ("{env:", "}")] {
-        if let Some((inner, _)) = text.strip_prefix(open).and_then(|rest| rest.split_once(close))
-            && !inner.trim().is_empty()
-            && inner.trim().chars().all(|c| name(c) || c == '.')
-        {
+        let Some(rest) = text.strip_prefix(open) else { continue };
+        let inner = &rest[..rest.find(|c| !name(c) && c != '.' && c != ' ').unwrap_or(rest.len())];
+        if !inner.trim().is_empty() && rest[inner.len()..].starts_with(close) {
             return Some(open.len() + inner.len() + close.len());
         }
     }
@@ -149,13 +265,26 @@ mod tests {
             json!({ "auth": { "type": "x", "password": "p" } }),
             json!({ "auth": { "type": "x", "password": "(set)" } }),
         );
+        check(
+            json!({ "password": 7, "private_key": ["a"], "AWS_SECRET_ACCESS_KEY": { "x": true }, "passwd": null }),
+            json!({ "password": "(set)", "private_key": ["(set)"], "AWS_SECRET_ACCESS_KEY": { "x": "(set)" }, "passwd": null }),
+        );
+        check(
+            json!({ "args": ["run", "--api-key", "abc", "--token=abc", "--token", "--port", "9", "-e=1", "--secret", "$S"] }),
+            json!({ "args": ["run", "--api-key", "(set)", "--token=(set)", "--token", "--port", "9", "-e=1", "--secret", "$S"] }),
+        );
+        check(
+            json!({ "url": "https://me:abc@x.org:8/y@z?a=1&token=abc&api_key=${K}&b" }),
+            json!({ "url": "https://me:(set)@x.org:8/y@z?a=1&token=(set)&api_key=${K}&b" }),
+        );
+        check(json!("https://me@x.org/a:b@c?token"), json!("https://me@x.org/a:b@c?token"));
         check(json!(["orders"]), json!(["orders"]));
         check(json!("orders"), json!("orders"));
     }
 
     #[test]
     fn lines_end_where_a_secret_begins() {
-        let check = |line: &str, expected: &str| assert_eq!(line_masked(line), expected, "{line}");
+        let check = |line: &str, expected: &str| assert_eq!(line_masked(&[line], 0), expected, "{line}");
         check("mcpServers: {s: {command: x, env: {A: abc}}}", "mcpServers: {s: {command: x, env: (set)");
         check("  \"API_KEY\" : \"abc\"", "  \"API_KEY\" : (set)");
         check("http_headers = { X = \"abc\" }", "http_headers = (set)");
@@ -163,6 +292,30 @@ mod tests {
         for line in ["env:", "tools: [Read]", "bearer_token_env_var: X", "max_tokens: 9", "no key", "", "é: token"] {
             check(line, line);
         }
+    }
+
+    #[test]
+    fn lines_below_a_secret_are_not_shown() {
+        let check = |text: &str, expected: &str| {
+            let lines: Vec<&str> = text.lines().collect();
+            assert_eq!(line_masked(&lines, lines.len() - 1), expected, "{text}");
+        };
+        check("env:\n  DB: postgres://u:abc@h: 5", "  DB: (set)");
+        check("servers:\n  s:\n    env:\n\n      A: one\n      B: two", "      B: (set)");
+        check("env:\n  - A=one", "  - A= (set)");
+        check("env:\n- A=one\n- B=two", "- B= (set)");
+        check("- env:\n    A: x", "    A: (set)");
+        check("private_key: |\n  abc: d", "  (set)");
+        check("env:\n  A: |\n    abc: d", "    (set)");
+        check("\"headers\": {\n  \"X\": \"abc\"", "  \"X\": (set)");
+        check("[mcp_servers.s.env]\nA = 1\nDB = abc", "DB = (set)");
+        check("[mcp_servers.s.env]\n  DB = abc", "  DB = (set)");
+        check("[mcp_servers.s]\nDB = abc", "DB = abc");
+        check("env:\n  A: x\nname: y", "name: y");
+        check("- env:\n    A: x\n  name: y", "  name: y");
+        check("tools:\n  - Read", "  - Read");
+        check("env:\n  A:", "  (set)");
+        assert_eq!(line_masked(&[], 3), "");
     }
 
     #[test]

@@ -54,8 +54,8 @@ fn tell(finding: &Finding, lines: &[&str], cwd: Option<&Path>, short: bool, colo
 /// The line of the file, and a caret below the column.
 fn quote(one: &Diagnostic, lines: &[&str], colour: Colour) -> Option<String> {
     let number = one.line?;
-    let line = lines.get(usize::try_from(number).ok()?.checked_sub(1)?)?.trim_end();
-    let line = one_line(&trust::line_masked(line));
+    let line = trust::line_masked(lines, usize::try_from(number).ok()?.checked_sub(1)?);
+    let line = one_line(line.trim_end());
     if line.is_empty() {
         return None;
     }
@@ -104,6 +104,7 @@ mod tests {
         check(1, None, "a\tb", &format!("a.md:1: {head}\n     1 | a b\n{help}"));
         // Values that may be secrets are not shown.
         check(1, Some(1), "env: {A: abc}", &format!("a.md:1:1: {head}\n     1 | env: (set)\n       | ^\n{help}"));
+        check(2, None, "env:\n  A: b: c", &format!("a.md:2: {head}\n     2 |   A: (set)\n{help}"));
         // The line is gone, or the column lies behind its end.
         check(9, Some(1), "a", &format!("a.md:9:1: {head}\n{help}"));
         check(1, Some(9), "a", &format!("a.md:1:9: {head}\n     1 | a\n{help}"));
