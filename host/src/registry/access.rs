@@ -4,8 +4,9 @@ mod hints;
 mod lists;
 mod permissions;
 
+pub(super) use self::lists::names;
 pub(crate) use self::lists::{bare, is_all, several};
-use self::lists::{both, names, negated, says_yes};
+use self::lists::{both, negated, says_yes};
 use super::Dialect;
 use super::diagnostic::Code;
 use super::fields::{self, LIST_MAX, Names, Rule};
@@ -120,9 +121,10 @@ impl Access {
             Field::Tools => self.tools = Some(Vec::new()),
             Field::Denied | Field::Unclear | Field::Permissions => self.closed = true,
             Field::Mode | Field::Readonly => self.readonly = true,
+            Field::Role => (self.readonly, self.not_by_models) = (true, true),
             Field::Callers => self.callers = Some(Vec::new()),
             Field::Agents => self.may_spawn = Some(Vec::new()),
-            Field::NotByModels | Field::ByModels | Field::Role => self.not_by_models = true,
+            Field::NotByModels | Field::ByModels => self.not_by_models = true,
             Field::Services => self.no_services = true,
             _ => return,
         }
@@ -294,6 +296,12 @@ fn people(entry: &Entry, so: &str, notes: &mut Notes<'_>) -> Vec<String> {
 /// Whether `name` is that of a tool that hands work to another assistant.
 pub(crate) fn is_spawner(name: &str) -> bool {
     SPAWNERS.iter().any(|spawner| name.trim().eq_ignore_ascii_case(spawner))
+}
+
+/// Whether `text` begins with a word for a role that limits.
+pub(super) fn is_limiting_role(text: &str) -> bool {
+    let text = known::fold(text);
+    ROLES_OF_PEOPLE.iter().chain(ROLES_READONLY).any(|role| text.starts_with(role))
 }
 
 /// Whom a tool like `Agent(worker, researcher)` may spawn.

@@ -89,7 +89,7 @@ impl<'a> Assembly<'a> {
     fn field(&mut self, entry: &Entry) -> Result<(), Diagnostic> {
         let folded = fold(&entry.key);
         let at = (entry.line, entry.column);
-        self.within(entry);
+        self.within(entry)?;
         let Some((field, _)) = known::look(&folded) else {
             match known::misspelt(&folded) {
                 Some((field, right)) => {
@@ -120,7 +120,10 @@ impl<'a> Assembly<'a> {
             return Ok(());
         }
         if entry.value.is_null() {
-            self.keep(entry);
+            // Under the key of services stands what others of that key name.
+            if field != Field::Services {
+                self.keep(entry);
+            }
             return Ok(());
         }
         self.other |= !matches!(field, Field::Unused | Field::Enable | Field::Name);

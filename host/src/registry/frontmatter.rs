@@ -16,7 +16,7 @@ pub(super) struct Parts {
     /// What comes after, without blank lines around it.
     pub(super) body: String,
     /// What may have been meant as frontmatter and is none, each with the line on which it begins: before it, behind an end
-    /// that is no `---`, or between two such lines with which the body begins.
+    /// that is no `---`, between two such lines with which the body begins, or where the body begins if only the end is there.
     pub(super) beside: Vec<(String, u32)>,
 }
 
@@ -97,12 +97,19 @@ pub(super) fn split(bytes: &[u8], file: &str, warnings: &mut Vec<Diagnostic>) ->
     }
     let ends = |line: &str| line.trim_end() == "---";
     let first = (end + 1..lines.len()).find(|at| !lines[*at].trim().is_empty());
-    let from = match ends(lines[end]) {
-        false => Some(end + 1),
-        true => first.filter(|at| ends(lines[*at])).map(|at| at + 1),
+    let from = match (ends(lines[end]), first.filter(|at| ends(lines[*at]))) {
+        (true, Some(at)) => Some(at + 1),
+        (true, None) if opening > 0 => None,
+        _ => Some(end + 1),
     };
     beside.extend(from.and_then(|from| {
-        let length = lines[from..].iter().position(|line| ends(line))?;
+        let rest = &lines[from..];
+        let is_blank = |line: &&str| line.trim().is_empty();
+        let written = rest.iter().position(|line| !is_blank(line)).unwrap_or(0);
+        let paragraph = rest[written..].iter().take_while(|line| !is_blank(line)).count();
+        let end = rest.iter().position(|line| ends(line)).or_else(|| rest.iter().position(|line| closes(line)));
+        // Without its first line, the line of dashes may be that one: what it opens counts even if nothing closes it.
+        let length = end.or((opening == 0).then_some(written + paragraph))?;
         Some((lines[from..from + length].join("\n"), line_number(skipped + from)))
     }));
     let body = lines[end + 1..].join("\n");
@@ -209,7 +216,7 @@ fn is_dashes(line: &str) -> bool {
 }
 
 /// A line that ends the frontmatter: dashes alone, at least three, or YAML's own end of a document.
-pub(super) fn closes(line: &str) -> bool {
+fn closes(line: &str) -> bool {
     line.trim_end() == "..." || is_dashes(line)
 }
 
@@ -297,12 +304,17 @@ mod tests {
         // Without the first line of dashes.
         let repaired = r#"["opening_delimiter_repaired"]"#;
         let keys = "name: a\ndescription: b\ntools: Read";
-        let read = |line: u32| format!("{line}|{keys}|body {repaired}");
+        // What may be the block that was meant is looked at.
+        let read = |line: u32| format!("{line}|{keys}|body|{}|body {repaired}", line + 4);
         check(format!("{keys}\n---\nbody").as_bytes(), &read(1));
-        check(format!("\n\n{keys}\n---\n\nbody\n").as_bytes(), &read(3));
+        check(format!("\n\n{keys}\n---\n\nbody\n").as_bytes(), &format!("3|{keys}|body|7|\nbody {repaired}"));
+        for (block, end) in [("tools: []", "\n---\nBody"), ("tools: []", "\n----\nBody"), ("tools: []", "\n\nBody")] {
+            let read = format!("1|{keys}|{block}{end}|5|{block} {repaired}");
+            check(format!("{keys}\n---\n{block}{end}").as_bytes(), &read);
+        }
         check(
             b"name: a\ndescription: >\n  b\ntools:\n- x\nown: y\n---\nbody\n---\n",
-            &format!("1|name: a\ndescription: >\n  b\ntools:\n- x\nown: y|body\n--- {repaired}"),
+            &format!("1|name: a\ndescription: >\n  b\ntools:\n- x\nown: y|body\n---|8|body {repaired}"),
         );
         let torn = "frontmatter_not_opened at Some(1) []";
         check(format!("{keys}\n\nbody").as_bytes(), torn);

@@ -3,6 +3,7 @@
 use std::collections::hash_map::Entry as Slot;
 use std::collections::{HashMap, HashSet};
 
+use super::access;
 use super::diagnostic::{Code, Diagnostic};
 use super::fields;
 use super::known::{self, fold};
@@ -70,7 +71,11 @@ pub(super) fn each_once(entries: Vec<Entry>, file: &str, warnings: &mut Vec<Diag
             Slot::Occupied(place) => {
                 let limits =
                     known::is_holder(place.key()) || known::meant(place.key()).is_some_and(|field| field.limits());
-                let counts = if limits { "what both allow counts" } else { "the last one counts" };
+                let counts = match known::is_holder(place.key()) {
+                    true => "what limits the assistant in either counts, and else the last one",
+                    false if limits => "what both allow counts",
+                    false => "the last one counts",
+                };
                 let message = format!("the key `{}` stands there twice; {counts}", cut(&entry.key));
                 let found = Diagnostic::new(Code::DuplicateKey, file, message);
                 if told < OF_A_CODE_MAX {
@@ -92,20 +97,39 @@ pub(super) fn each_once(entries: Vec<Entry>, file: &str, warnings: &mut Vec<Diag
 }
 
 /// Keys that limit, which begin a line of `text`, or stand anywhere in a `broken` one as a key of a flow map does, and that
-/// are none of the `entries` of their line.
+/// are none of the `entries` of their line. Below a key such as `policy` one in other words counts too.
 ///
 /// A quoted text that is closed too late hides keys even in valid YAML.
 pub(super) fn lost(text: &str, first: u32, entries: &[Entry], broken: bool) -> Vec<(String, u32)> {
     let there: HashSet<(String, u32)> = entries.iter().map(|entry| (fold(&entry.key), entry.line)).collect();
+    let is_there = |key: &str, line: u32| there.contains(&(fold(key), line));
     let mut keys = Vec::new();
+    // The indent of a key below which authors limit, while its lines last.
+    let mut holder: Option<usize> = None;
     for (line, number) in text.split('\n').zip(first..) {
-        let shown = line.split(BREAKS).filter(|shown| !shown.trim_start().starts_with('#'));
-        let parts = shown.flat_map(|shown| shown.split(['{', ','])).take(if broken { usize::MAX } else { 1 });
+        let indent = line.len() - line.trim_start().len();
+        holder = holder.filter(|of| line.trim().is_empty() || indent > *of);
+        let mut below = holder.is_some();
+        let mut found = Vec::new();
         let header = line.trim().strip_prefix('[').filter(|_| broken);
-        let header = header.and_then(|rest| limiting(rest.split(']').next()?, false));
-        let bare = Some(line).filter(|line| broken && !line.contains([':', '=', '：'])).and_then(unsigned);
-        let found = header.into_iter().chain(bare).chain(parts.filter_map(|part| key_of(part, broken)));
-        keys.extend(found.filter(|key| !there.contains(&(fold(key), number))).map(|key| (key, number)));
+        found.extend(header.and_then(|rest| limiting(rest.split(']').next()?, true)));
+        found.extend(Some(line).filter(|line| broken && !line.contains([':', '=', '：'])).and_then(unsigned));
+        let shown = line.split(BREAKS).filter(|shown| !shown.trim_start().starts_with('#'));
+        for (at, part) in shown.flat_map(|shown| shown.split(['{', ','])).enumerate() {
+            if at > 0 && !broken && !below {
+                break;
+            }
+            let Some((key, value)) = part.split_once([':', '=', '：']) else { continue };
+            let indented = key.starts_with([' ', '\t']);
+            if indented && !broken && !below {
+                continue;
+            }
+            if known::is_holder(&fold(bare(key))) && (broken || !is_there(bare(key), number)) {
+                (below, holder) = (true, holder.or(Some(indent)));
+            }
+            found.extend(limiting(key, !indented || below).filter(|key| !is_harmless(key, value)));
+        }
+        keys.extend(found.into_iter().filter(|key| !is_there(key, number)).map(|key| (key, number)));
     }
     keys
 }
@@ -162,29 +186,38 @@ fn unsigned(line: &str) -> Option<String> {
     let rest = rest.trim();
     let signed = rest.starts_with([';', '>', '→']) || rest.starts_with("->");
     let list = rest.split(',').all(|part| part.split_whitespace().count() <= 1);
-    (several || signed || list).then(|| limiting(word, true)).flatten()
+    (several || signed || list).then(|| limiting(word, false)).flatten()
 }
 
-/// The key that limits with which `part` begins.
-fn key_of(part: &str, broken: bool) -> Option<String> {
-    let (key, _) = part.split_once([':', '=', '：'])?;
-    let indented = key.starts_with([' ', '\t']);
-    if indented && !broken { None } else { limiting(key, indented) }
+/// `key` without what may stand around it: a dash, a tag, an anchor, quotes.
+fn bare(key: &str) -> &str {
+    let mut key = key.trim();
+    while let Some((sign, rest)) = key.split_once(char::is_whitespace)
+        && (sign.starts_with(['&', '!']) || matches!(sign, "?" | "-"))
+    {
+        key = rest.trim_start();
+    }
+    key.trim_matches(|c: char| !c.is_alphanumeric())
 }
 
-/// `key` without what may stand around it (a dash, a tag, an anchor, quotes, a key below it), where it limits.
-fn limiting(key: &str, indented: bool) -> Option<String> {
-    let key = key.split('.').next().unwrap_or(key);
-    let signs = |word: &&str| word.starts_with(['&', '!']) || matches!(*word, "?" | "-");
-    let words: Vec<&str> = key.split_whitespace().skip_while(signs).collect();
-    let bare = words.join(" ");
-    let bare = bare.trim_matches(|c: char| !c.is_alphanumeric());
-    let folded = fold(bare);
-    let limits = match known::look(&folded) {
+/// The part of `key`, bare, that limits: the first before a dot, or the one behind it where authors limit below the first.
+/// In other words it counts where it is `guessed` at.
+fn limiting(key: &str, guessed: bool) -> Option<String> {
+    let mut parts = key.split('.').map(bare);
+    let first = parts.next()?;
+    let limits = |key: &&str, guessed: bool| match known::look(&fold(key)) {
         Some((field, _)) => field.limits(),
-        None => !indented && known::misspelt(&folded).is_some(),
+        None => guessed && known::misspelt(&fold(key)).is_some(),
     };
-    limits.then(|| bare.to_owned())
+    let below = parts.next().filter(|key| known::is_holder(&fold(first)) && limits(key, true));
+    below.or(Some(first).filter(|key| limits(key, guessed))).map(str::to_owned)
+}
+
+/// Whether `value` is plainly a word that, behind `key`, limits nothing: `mode: subagent`, or prose about a mode.
+fn is_harmless(key: &str, value: &str) -> bool {
+    let role = known::look(&fold(key)).is_some_and(|(field, _)| field == known::Field::Role);
+    let word = value.trim_start().trim_start_matches(['"', '\'']);
+    role && word.starts_with(char::is_alphanumeric) && !word.contains('\\') && !access::is_limiting_role(word)
 }
 
 /// A column, where it is known.
@@ -271,6 +304,22 @@ fn alone(line: u32, block: &str) -> Node {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn double_keys_are_told_as_they_count() {
+        let check = |text: &str, expected: &str| {
+            let mut warnings = Vec::new();
+            read(text, 1, "f.md", &mut warnings);
+            let told: Vec<_> = warnings.iter().map(|one| one.message.as_str()).collect();
+            assert_eq!(told, [format!("the key `{expected}")], "{text}");
+        };
+        check("model: a\nmodel: b", "model` stands there twice; the last one counts");
+        check("tools: a\ntools: b", "tools` stands there twice; what both allow counts");
+        check(
+            "settings: {max_turns: 1}\nsettings: {max_turns: 2, deny: [a]}",
+            "settings` stands there twice; what limits the assistant in either counts, and else the last one",
+        );
+    }
 
     #[test]
     fn reads_key_by_key() {

@@ -6,12 +6,15 @@ const GIVES: &[&str] = &[
     "allow",
     "allowed",
     "allowlist",
+    "approved",
     "available",
     "enable",
     "enabled",
     "grant",
     "granted",
     "ids",
+    "include",
+    "included",
     "list",
     "names",
     "only",
@@ -41,6 +44,8 @@ const TAKES: &[&str] = &[
     "forbid",
     "forbidden",
     "no",
+    "omit",
+    "omitted",
     "prohibit",
     "prohibited",
     "remove",
@@ -113,7 +118,16 @@ mod tests {
     #[test]
     fn words_for_known_keys() {
         let check = |key: &str, expected: Option<&str>| assert_eq!(meant(&fold(key)), expected, "{key}");
-        for key in ["permittedTools", "tool_list", "tools-allow", "allow", "permitted", "toolset", "tool names"] {
+        for key in [
+            "permittedTools",
+            "tool_list",
+            "tools-allow",
+            "allow",
+            "permitted",
+            "toolset",
+            "tool names",
+            "includeTools",
+        ] {
             check(key, Some("allowedtools"));
         }
         for key in ["forbid", "Forbidden-Tools", "no_tools", "toolsBlocked", "denylist", "tool-blacklist", "deny"] {

@@ -138,7 +138,9 @@ fn leave(db: &Connection, id: &str, now_ms: i64) -> Result<bool> {
 
 /// The assistants that the database keeps, by id.
 ///
-/// A row that is no definition of this version is left out with a warning in the log.
+/// A row that is no definition of this version is left out with a warning in the log. What an assistant may do is what
+/// was read, or edited, when it was put there, by the reader of that time: what `extra` has of its file is not read again,
+/// since someone may have changed since then what it gave.
 ///
 /// # Errors
 /// Those of SQLite.

@@ -16,7 +16,10 @@ use super::yaml::Entry;
 use super::{data, frontmatter, keys};
 
 /// Bumped when the same bytes are read differently; what is derived from definitions is then made anew.
-pub(crate) const READER_VERSION: u32 = 7;
+///
+/// An assistant that the database keeps is no bytes: it stays what it was read as, until `import --replace` brings it in
+/// again.
+pub(crate) const READER_VERSION: u32 = 8;
 
 /// Reads the file at `path` with the content `bytes`: Markdown, TOML, YAML or JSON by its ending, of any dialect.
 ///

@@ -2,8 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::access::cannot_be_read;
-use super::fields;
+use super::access::{cannot_be_read, names};
 use super::notes::Notes;
 use super::yaml::Entry;
 
@@ -12,10 +11,13 @@ const KEY: &str = "allowed_builtin_service_aliases";
 
 /// Keeps what `entry` names. Where another such key was there, what both name is left.
 pub(super) fn both(entry: &Entry, extra: &mut Map<String, Value>, notes: &mut Notes<'_>) {
-    let found = fields::names(&entry.value);
-    if found.unreadable {
+    let mut found = names(entry);
+    // A sentence is no list: nobody knows which of its words are services, and whether it gives or takes them.
+    let prose = found.taken.len() > 1 && entry.value.scalar().is_some_and(|text| !text.contains([',', '\n']));
+    if found.unreadable || prose {
         cannot_be_read(entry, "what is no name of a service gives none", notes);
     }
+    found.taken.retain(|name| !prose && !found.refused.contains(name));
     let mut named = notes.bounded(found.taken, &entry.key, (entry.line, entry.column));
     if let Some(Value::Array(before)) = extra.get(KEY) {
         named.retain(|name| before.iter().any(|one| one == name));

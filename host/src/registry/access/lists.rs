@@ -8,7 +8,7 @@ const NEGATIONS: &[&str] = &["not", "except", "excluding", "but", "without", "no
 
 /// What `entry` names. `!x` and `-x` refuse `x`; of words like `all but x` nothing is taken, for nobody knows where they
 /// end.
-pub(super) fn names(entry: &Entry) -> Names {
+pub(in super::super) fn names(entry: &Entry) -> Names {
     let mut found = fields::names(&entry.value);
     let first = |name: &str| name.split_whitespace().next().map(str::to_lowercase);
     let negation = |name: &String| first(name).is_some_and(|word| NEGATIONS.contains(&word.as_str()));

@@ -65,6 +65,7 @@ impl Access {
     fn inner(&mut self, entry: &Entry, notes: &mut Notes<'_>) {
         let folded = known::fold(&entry.key);
         let field = known::meant(&folded);
+        self.denies_tool(&folded, entry);
         match (folded.as_str(), field) {
             ("ask", _) if asks(entry) => self.asks(entry, notes),
             ("mode" | "defaultmode", _) => _ = self.mode(entry, notes),
@@ -72,6 +73,16 @@ impl Access {
             (_, Some(Field::Tools)) => self.allows(entry, notes),
             (_, Some(field)) if field.is_access() => _ = self.field(field, entry, notes),
             (folded, _) => self.rule(folded, entry, notes),
+        }
+    }
+
+    /// A tool may have a name that means a known key in other words, such as `block`: a rule that refuses is one for it too.
+    fn denies_tool(&mut self, folded: &str, entry: &Entry) {
+        let other = known::look(folded).is_none() && known::meant(folded).is_some();
+        let refuses = matches!(fields::rule(&entry.value), Rule::Deny | Rule::Ask | Rule::Some);
+        if other && refuses && !matches!(folded, "allow" | "deny") {
+            self.denied_at = place(entry);
+            self.deny(&entry.key);
         }
     }
 

@@ -153,10 +153,21 @@ fn what_cannot_be_read_opens_nothing() {
     check("policy: {deny: [{a: b}]}", "[] access_closed@4 key_misspelt@4");
     check("settings: {deny: [a]}\nsettings: {deny: [b]}", "- not a b duplicate_key@5 key_misspelt@4 key_misspelt@5");
     check("restrictions: {tools: [Read]}", "[] access_closed@4 key_misspelt@4");
+    check("security: {allowed_callers: }", "- by [] access_closed@4 key_misspelt@4");
+    check("policy: {agents: []}", "- spawns [] key_misspelt@4");
+    check("policy: {subagents: [x]}", "- spawns [x] key_misspelt@4");
+    check("settings: {disable-model-invocation: true}", "- by [main] key_misspelt@4");
+    check("settings: {infer: false}", "- by [main] key_misspelt@4");
+    check("config: {mode: plan}", "- readonly key_misspelt@4");
+    check("includeTools: [Read]", "[Read] key_misspelt@4");
     check("restrictions: {forbid: [Read]}", "- not Read key_misspelt@4");
     for nothing in [
         "limits: {tools: 10}",
         "config: {tools: }",
+        "limits: {agents: 3, denied_tools: 2}",
+        "config: {mode: dark}",
+        "guardrails: {enabled: false}",
+        "config: {enabled: true}",
         "settings: {max_turns: 3, theme: x}",
         "policy: be nice, tools are not",
         "metadata: {tools: [x]}",
@@ -186,6 +197,24 @@ fn what_cannot_be_read_opens_nothing() {
     check("model: a: b\n  tools: [Read]", "[] access_closed@5");
     check("model: a: b\n  allowed_callers: [x]", "- by [] access_closed@5");
     check("model: \"a\nallowed_callers: [x]\nmore\"", "- by [] access_closed@5");
+    check("model: a: b\npolicy:\n  deny: [Read]", "[] access_closed@6");
+    check("model: a: b\npolicy:\n\n  tools:\n    block: [Read]", "[] access_closed@7 access_closed@8");
+    check("model: a: b\npolicy: { deny: [Read] }", "[] access_closed@5");
+    check("model: a: b\n  policy:\n    callers: []", "- by [] access_closed@6");
+    check("model: a: b\npolicy.deny: [Read]", "[] access_closed@5");
+    check("policy.deny: [Read]", "[] access_closed@4");
+    check("model: \"a\npolicy:\n  deny: [Read]\nmore\"", "[] access_closed@6");
+    check("model: \"a\npolicy: { deny: [Read] }\nmore\"", "[] access_closed@5");
+    check("model: a: b\npolicy:\n  theme: x\n\nforbid it, and so on", "-");
+    check("model: a: b\nlimits: none\n  deny: [Read]\ncolor: x\n  deny: [Read]", "[] access_closed@6");
+    check("policy: {theme: x}\ncolor: {deny: [Read]}", "-");
+    // A role limits by some words only.
+    check("model: a: b\n  mode: plan", "- readonly by [main] access_closed@5");
+    check("model: a: b\n  mode: \"Ask\"", "- readonly by [main] access_closed@5");
+    check("model: a: b\n  mode:\n    primary", "- readonly by [main] access_closed@5");
+    check("model: a: b\n  mode: \"pl\\u0061n\"", "- readonly by [main] access_closed@5");
+    check("model: a: b, mode: subagent", "-");
+    check("model: a: b, mode: whatever it is", "-");
     // A key that a merge brings counts.
     check("x: &x {tools: [Read]}\n<<: *x", "[Read]");
     let many: String = (0..300).map(|n| format!("t{n}, ")).collect();
@@ -233,6 +262,9 @@ fn a_switch_that_cannot_be_read_is_off() {
     check("enabled: true\ndisable: true", Some(Code::Disabled));
     check("enabled: true\nenabled: false", Some(Code::Disabled));
     check("dissabled: true", Some(Code::Disabled));
+    check("settings: {enabled: false}", Some(Code::Disabled));
+    check("config: {disable: maybe}", Some(Code::SwitchUnreadable));
+    check("config: {disable: }", None);
     check("disabled:: true", Some(Code::Disabled));
     // Where it stands it cannot be read.
     check("model: a: b\n  disable: true", Some(Code::SwitchUnreadable));

@@ -186,6 +186,14 @@ fn rules_of_markdown() {
             ("permissions: {blocked: [Read]}", "- not Read"),
             ("permissions: {forbid: [Read]}", "- not Read"),
             ("permissions: {permitted: [Read]}", "[Read]"),
+            // Tools with names that are such words.
+            ("permission: {block: deny}", "- not block deny"),
+            ("permission: {ban: ask}", "- not ban ask"),
+            ("permission: {remove_tool: no}", "- not remove_tool no"),
+            ("permission: {forbid: {'src/**': deny}}", "- not forbid src/**"),
+            ("permission: {permit: deny}\ntools: [permit]", "[permit] not permit"),
+            ("permission: {subagents: deny}", "- not subagents spawns [deny]"),
+            ("permission: {'*': deny, block: allow}", "[] not allow"),
             ("permissions: {restricted_tools: [Read]}", "[] access_closed@4"),
             ("permissions: {hindered: [Read]}", "[] not hindered access_closed@4"),
             ("permissions: {default: {read: deny}}", "- not read default"),
@@ -266,6 +274,7 @@ fn keys_that_stand_behind_the_frontmatter() {
         assert_eq!(told_of("n.md", &format!("---\nname: n\n{text}")), expected, "{text}");
     };
     check("-----\ntools: []\n---\nGo.\n", "[] access_closed@4");
+    check("-----\ntools: []\n-----\nGo.\n", "[] access_closed@4");
     check("...\nallowed_callers: [x]\n---\nGo.\n", "- by [] access_closed@4");
     check("---\n---\ntools: []\n---\nGo.\n", "[] access_closed@5");
     check("---\n\n---\ntools: []\n---\nGo.\n", "[] access_closed@6");
@@ -289,6 +298,23 @@ fn keys_that_stand_before_the_frontmatter() {
     check("<!-- mine\ntools: Read", "-");
     check("<!--\n-->\ntools: Read", "[] access_closed@3");
     check("This is mine.", "-");
+}
+
+#[test]
+fn keys_behind_dashes_that_are_the_first() {
+    let check = |block: &str, expected: &str| {
+        assert_eq!(told_of("n.md", &format!("name: n\ndescription: d\n---\n{block}")), expected, "{block}");
+    };
+    let closed = "[] by [] access_closed@4 access_closed@5";
+    for end in ["\n---\nGo.", "\n-----\nGo.", "\n...\nGo.", "\n\nGo.", ""] {
+        check(&format!("tools: []\nallowed_callers: []{end}"), closed);
+    }
+    check("\ntools: []\n\nmodel: x\n---\nGo.", "[] access_closed@5");
+    check("\n---\ntools: []\n---\nGo.", "[] access_closed@6");
+    check("---\n\ntools: []\n\nGo.", "[] access_closed@6");
+    check("policy:\n  deny: [Read]\n---\nGo.", "[] access_closed@5");
+    check("disable: true\n---\nGo.", "switch_unreadable");
+    check("Go.\n\nTools: as you like", "-");
 }
 
 #[test]
@@ -317,4 +343,23 @@ fn services_are_tools_too() {
         check(&format!("{key}: [a, {{b: c}}]"), Some(&["a"]));
     }
     check("allowedBuiltinServiceAliases:\nallowed_builtin_service_aliases: [a]", Some(&["a"]));
+    // What is taken back is none, and a sentence names none.
+    for none in ["all but a", "not a", "everything apart from a", "'all, except a'", "[not, a]", "['!a']", "[a, '!a']"]
+    {
+        with(&format!("allowedBuiltinServiceAliases: {none}"), Some(&[]));
+        check(&format!("allowed_builtin_service_aliases: {none}"), Some(&[]));
+    }
+    // Nothing is no word, wherever it stands.
+    let (a, nothing, b) = (
+        "allowedBuiltinServiceAliases: [a]",
+        "allowed_builtin_service_aliases:",
+        "Allowed-Builtin-Service-Aliases: [b]",
+    );
+    check(&format!("{a}\n{nothing}\n{b}"), Some(&[]));
+    check(&format!("{a}\n{b}\n{nothing}"), Some(&[]));
+    check(&format!("{a}\n{nothing}"), Some(&["a"]));
+    check(nothing, None);
+    // Below another key.
+    with("policy: {allowed-builtin-service-aliases: []}", Some(&[]));
+    with("policy: {allowed-builtin-service-aliases: }", Some(&["a"]));
 }
