@@ -48,7 +48,7 @@ pub use hash::sha256_hex;
 pub use id::{AssistantId, BadAssistantId, ID_CHARS_MAX, slug};
 #[cfg(feature = "cli")]
 pub(crate) use known::is_access as is_access_key;
-pub(crate) use known::{fold, narrow};
+pub(crate) use known::{fold, is_secret, narrow};
 pub(crate) use lookup::Lookup;
 pub(crate) use nearest::nearest_name;
 pub use places::{Layout, SourceDir, places_in, sources};

@@ -250,8 +250,10 @@ impl Checked {
     fn tell(&self, args: &CheckArgs) {
         let colour = Colour::of_stdout();
         let cwd = std::env::current_dir().ok();
+        // Whoever names a file wants to know all of it.
+        let all = args.all || args.dir.as_ref().is_some_and(|dir| dir.is_file());
         let wanted = |one: &&Finding| match args.only.as_slice() {
-            [] => args.all || one.diagnostic.severity != Severity::Info,
+            [] => all || one.diagnostic.severity != Severity::Info,
             only => only.contains(&one.diagnostic.code),
         };
         let shown: Vec<&Finding> = self.findings.iter().filter(wanted).collect();

@@ -56,6 +56,7 @@ pub(super) async fn remove(places: &Places, args: &RemoveArgs) -> Result<u8, Fai
             (None, Source::Database) => {
                 if !change::remove(places, id).await? {
                     talk(&format!("`{id}` was removed by someone else meanwhile"));
+                    continue;
                 }
             }
             (None, Source::Project | Source::User | Source::Dir) => {

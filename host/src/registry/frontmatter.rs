@@ -99,9 +99,15 @@ pub(super) fn split(bytes: &[u8], file: &str, warnings: &mut Vec<Diagnostic>) ->
     let first = (end + 1..lines.len()).find(|at| !lines[*at].trim().is_empty());
     let from = match (ends(lines[end]), first.filter(|at| ends(lines[*at]))) {
         (true, Some(at)) => Some(at + 1),
-        (true, None) if opening > 0 => None,
+        (true, None) if opening > 0 && !is_keys(&lines[end + 1..], ends) => None,
         _ => Some(end + 1),
     };
+    // The end came within a list.
+    if first.is_some_and(|at| lines[at].trim_start().starts_with("- "))
+        && lines[..end].last().is_some_and(|last| is_key(last))
+    {
+        beside.push((lines[end - 1].to_owned(), line_number(skipped + end - 1)));
+    }
     beside.extend(from.and_then(|from| {
         let rest = &lines[from..];
         let is_blank = |line: &&str| line.trim().is_empty();
@@ -119,6 +125,20 @@ pub(super) fn split(bytes: &[u8], file: &str, warnings: &mut Vec<Diagnostic>) ->
         body: body.trim_start_matches('\n').trim_end().to_owned(),
         beside,
     })
+}
+
+/// A line with a key alone.
+fn is_key(line: &str) -> bool {
+    line.trim_end().strip_suffix(':').is_some_and(|key| !key.is_empty() && !key.contains(char::is_whitespace))
+}
+
+/// Whether `lines` begin with keys and values, and nothing else, until one that `ends`: the end before them came too early.
+fn is_keys(lines: &[&str], ends: impl Fn(&str) -> bool) -> bool {
+    let Some(end) = lines.iter().position(|line| ends(line)) else { return false };
+    let mut written = lines[..end].iter().filter(|line| !line.trim().is_empty()).peekable();
+    let key = |line: &str| line.split_once(':').is_some_and(|(key, _)| is_key(&format!("{key}:")));
+    written.peek().is_some_and(|line| key(line))
+        && written.all(|line| key(line) || line.starts_with([' ', '\t']) || line.starts_with("- "))
 }
 
 /// Lines of comments or other text before a frontmatter, at most.
@@ -301,6 +321,17 @@ mod tests {
         check(b"Here it is:\n\n---\n\n---\nname: x\ndescription: y\n---\nBody", &read(6, "1|Here it is:\n\n---\n"));
         check(b"--- a b\nname: x\ndescription: y\n---\nBody", "no_frontmatter at None []");
         check(b"# How\n```\n---\nname: x\ndescription: y\n---\n```\n", "no_frontmatter at None []");
+        // The end came before all keys had come, or within a list.
+        check(b"---\nname: a\n---\ntools: [x]\n---\nbody", "2|name: a|tools: [x]\n---\nbody|4|tools: [x] []");
+        check(
+            b"---\nname: a\n---\nmode: b\ntools:\n  - x\n- y\n---\nbody",
+            "2|name: a|mode: b\ntools:\n  - x\n- y\n---\nbody|4|mode: b\ntools:\n  - x\n- y []",
+        );
+        check(b"---\nname: a\n---\nUse it: so\n---\nbody", "2|name: a|Use it: so\n---\nbody []");
+        check(b"---\nname: a\n---\nKey: so\nand so\n---\nbody", "2|name: a|Key: so\nand so\n---\nbody []");
+        check(b"---\nname: a\n---\nKey: so\nbody", "2|name: a|Key: so\nbody []");
+        check(b"---\nname: a\ntools:\n---\n  - x\nbody", "2|name: a\ntools:|  - x\nbody|3|tools: []");
+        check(b"---\nname: a\ntools: x\n---\n- do\nbody", "2|name: a\ntools: x|- do\nbody []");
         // Without the first line of dashes.
         let repaired = r#"["opening_delimiter_repaired"]"#;
         let keys = "name: a\ndescription: b\ntools: Read";

@@ -275,16 +275,22 @@ fn scan(text: &str, first: u32) -> Vec<Entry> {
         column: 1,
         value: alone(line, &text[from..to]),
     };
-    blocks.into_iter().map(entry).collect()
+    // What an alias stands for is nowhere to be found in a key that is read alone.
+    let is_alias = |entry: &Entry| {
+        let name = entry.value.scalar().and_then(|text| text.strip_prefix('*')).filter(|name| !name.is_empty());
+        name.is_some_and(|name| text.contains(&format!("&{name}")))
+    };
+    blocks.into_iter().map(entry).filter(|entry| !is_alias(entry)).collect()
 }
 
-/// The key that `line` begins, if it is a known one.
+/// The key that `line` begins, if it is a known one, or one of a secret, which is no part of what stands above it.
 fn known_key(line: &str) -> Option<&str> {
     let (key, rest) = line.split_once(':')?;
     let key = key.trim_end();
     let blank = rest.is_empty() || rest.starts_with([' ', '\t']);
     let word = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
-    (blank && word && known::look(&fold(key)).is_some()).then_some(key)
+    let known = |key: &str| known::look(key).is_some() || known::is_secret(key);
+    (blank && word && known(&fold(key))).then_some(key)
 }
 
 /// The value of one key: YAML if its block is that, else the text behind the colon.
@@ -350,6 +356,11 @@ mod tests {
         check(
             "description: a: b\n  tools: x\n",
             r#"description@2="a: b\n  tools: x" -tools@3 yaml_repaired@Some(2):Some(15)"#,
+        );
+        check("description: a: b\napi_key: c", r#"description@2="a: b" api_key@3="c" yaml_repaired@Some(2):Some(15)"#);
+        check(
+            "x: &deny [a]\nname: b: c\ndisallowedTools: *deny\ntools: *_a",
+            r#"name@3="b: c" tools@5="*_a" -disallowedTools@4 yaml_repaired@Some(3):Some(8)"#,
         );
         check("just prose\nmore: prose: here", " yaml_repaired@Some(3):Some(5)");
         check("name: on\nmcp:\n\t- orders", r#"name@2="on" mcp@3="- orders" yaml_repaired@Some(4):Some(2)"#);

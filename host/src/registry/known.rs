@@ -231,6 +231,26 @@ const KNOWN: &[(&str, Field, &[Dialect])] = &[
     ("vibe", Field::Unused, &[]),
 ];
 
+/// Ends of keys, folded, that hold a secret wherever they stand.
+const SECRETS: &[&str] = &[
+    "accesskey",
+    "apikey",
+    "authorization",
+    "credential",
+    "credentials",
+    "passphrase",
+    "passwd",
+    "password",
+    "privatekey",
+    "secret",
+    "secretkey",
+    "token",
+];
+/// Whether a folded key is that of a secret.
+pub(crate) fn is_secret(folded: &str) -> bool {
+    SECRETS.iter().any(|end| folded.ends_with(end))
+}
+
 /// A key without case, `-`, `_` and blanks: `mcp-servers`, `mcp_servers` and `mcpServers` are one. What nobody sees is
 /// none of it either.
 pub(crate) fn fold(key: &str) -> String {

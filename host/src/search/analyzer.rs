@@ -46,12 +46,13 @@ pub(super) fn plain_words(text: &str) -> String {
     plain
 }
 
-/// `name` with blanks between the words of `camelCase`, where there are any.
+/// `name` with blanks between the words of `camelCase` and `HTTPServer`, where there are any. `APIs` is one word.
 pub(super) fn split_camel(name: &str) -> Option<String> {
     let mut split = String::with_capacity(name.len() + 4);
     let mut before = ' ';
-    for c in name.chars() {
-        if c.is_uppercase() && before.is_lowercase() {
+    for (at, c) in name.char_indices() {
+        let begins_word = || name[at..].chars().skip(1).take(2).filter(|c| c.is_lowercase()).count() == 2;
+        if c.is_uppercase() && (before.is_lowercase() || before.is_uppercase() && begins_word()) {
             split.push(' ');
         }
         split.push(c);
@@ -222,5 +223,7 @@ mod tests {
         assert_eq!(split_camel("VerifactuExpert").as_deref(), Some("Verifactu Expert"));
         assert_eq!(split_camel("code-reviewer"), None);
         assert_eq!(split_camel("API"), None);
+        assert_eq!(split_camel("APIs"), None);
+        assert_eq!(split_camel("HTTPServerTester").as_deref(), Some("HTTP Server Tester"));
     }
 }

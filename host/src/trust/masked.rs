@@ -3,25 +3,10 @@
 use serde_json::{Map, Value};
 
 use super::wanted::{HEADERS, VARIABLES};
-use crate::registry::fold;
+use crate::registry::{fold, is_secret};
 
 /// What stands for a value that is not shown.
 const SET: &str = "(set)";
-/// Ends of keys, folded, that hold a secret wherever they stand.
-const SECRETS: &[&str] = &[
-    "accesskey",
-    "apikey",
-    "authorization",
-    "credential",
-    "credentials",
-    "passphrase",
-    "passwd",
-    "password",
-    "privatekey",
-    "secret",
-    "secretkey",
-    "token",
-];
 /// Keys of variables, folded, whose values are names of others.
 const OF_NAMES: &[&str] = &["bearertokenenvvar", "envfile", "envhttpheaders"];
 
@@ -30,8 +15,17 @@ pub(crate) fn masked(value: &Value) -> Value {
     match value {
         Value::Array(list) => arguments(list),
         Value::Object(map) => map_masked(map).into(),
-        Value::String(text) => url(text).into(),
+        Value::String(text) => lines_masked(text).into(),
         Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    }
+}
+
+/// A text without what its lines hide; one of a single line may be an address.
+fn lines_masked(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    match lines.as_slice() {
+        [] | [_] if text.contains("://") && !text.contains(char::is_whitespace) => url(text),
+        _ => (0..lines.len()).map(|at| line_masked(&lines, at)).collect::<Vec<_>>().join("\n"),
     }
 }
 
@@ -78,11 +72,6 @@ fn url(text: &str) -> String {
     };
     let query = query.map(|query| format!("?{}", query.split('&').map(given).collect::<Vec<_>>().join("&")));
     format!("{scheme}://{place}{}", query.unwrap_or_default())
-}
-
-/// Whether a folded name is that of a secret.
-fn is_secret(folded: &str) -> bool {
-    SECRETS.iter().any(|end| folded.ends_with(end))
 }
 
 /// The same of a map.
@@ -278,6 +267,11 @@ mod tests {
             json!({ "url": "https://me:(set)@x.org:8/y@z?a=1&token=(set)&api_key=${K}&b" }),
         );
         check(json!("https://me@x.org/a:b@c?token"), json!("https://me@x.org/a:b@c?token"));
+        check(
+            json!("a:\n  env:\n    K: one\n    URL: \"x\nb: {headers: {Authorization: Bearer abc: z}}"),
+            json!("a:\n  env:\n    K: (set)\n    URL: (set)\nb: {headers: (set)"),
+        );
+        check(json!("{headers: {Authorization: Bearer abc: z}}"), json!("{headers: (set)"));
         check(json!(["orders"]), json!(["orders"]));
         check(json!("orders"), json!("orders"));
     }

@@ -44,6 +44,10 @@ fn what_would_run_is_read_in_every_dialect() {
         &["server orders: npx; ; /srv", "server bills: uvx|bills", "server github: "],
     );
     check("mcp_servers: orders, github", &["server orders: ", "server github: "]);
+    // A map that is no valid YAML: its lines are no names.
+    let unreadable = &["server unreadable:  servers that cannot be read"];
+    check("mcpServers:\n  a:\n    command: npx\n    env:\n      K: secret\n      URL: \"x", unreadable);
+    check("mcpServers: {a: {headers: {Authorization: Bearer secret: z}}}", unreadable);
     check("mcpServers: {github: , orders: {}}", &["server github: ", "server orders: "]);
     check(
         "mcpServers: {far: 'wss://far.example', orders: npx -y orders}",

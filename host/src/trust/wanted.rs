@@ -46,8 +46,17 @@ fn servers(value: &Value, found: &mut Vec<Wanted>) {
         Value::Null | Value::Bool(_) => {}
         Value::Number(number) => found.push(named(&number.to_string(), value)),
         Value::String(text) => {
-            let names = text.split([',', '\n']).map(|name| name.trim().trim_start_matches("- ").trim());
-            found.extend(names.filter(|name| !name.is_empty()).map(|name| named(name, &json!(name))));
+            let names: Vec<&str> =
+                text.split([',', '\n']).map(|name| name.trim().trim_start_matches("- ").trim()).collect();
+            // What is no list of names, such as a map that was no valid YAML, may hold secrets.
+            match names.iter().any(|name| name.ends_with(':') || name.contains(": ") || name.contains(['{', '"'])) {
+                true => {
+                    let text = Some("servers that cannot be read".to_owned());
+                    found.push(Wanted { text, ..named("unreadable", value) });
+                }
+                false => found
+                    .extend(names.into_iter().filter(|name| !name.is_empty()).map(|name| named(name, &json!(name)))),
+            }
         }
         Value::Array(list) => {
             for one in list {
