@@ -11,6 +11,16 @@ const ALL: &[&str] = &["all", "alltools", "any", "anything", "everything"];
 /// This host as a server, folded: its name, and the one that its manual gives it.
 const HOST: &[&str] = &["assistanthost", "assistants"];
 
+/// What other systems call tools that do the same, folded: whoever denies one of these means ours, and nobody asks for it
+/// by them.
+const SAME: &[(&str, &[&str])] = &[
+    ("list_files", &["directorytree", "filesearch", "globsearch", "listdir"]),
+    (
+        "read_file",
+        &["fileread", "fsread", "notebookread", "openfile", "readmanyfiles", "readtextfile", "texteditor", "viewfile"],
+    ),
+];
+
 /// One tool, and the names that it is known by, folded.
 pub(super) struct Known(Vec<String>);
 
@@ -26,7 +36,8 @@ impl Known {
         let gives = |wanted: &str| names_of(wanted, &BTreeMap::new(), table).iter().any(|name| name == tool);
         let configured = aliases.iter().filter(|(_, wanted)| gives(wanted) && !(spawns && is_spawner(wanted)));
         let configured = configured.map(|(alias, _)| alias.as_str());
-        let mut names: Vec<String> = [tool].into_iter().chain(own).chain(configured).map(folded).collect();
+        let same = SAME.iter().filter(|(ours, _)| *ours == tool).flat_map(|(_, names)| names.iter().copied());
+        let mut names: Vec<String> = [tool].into_iter().chain(own).chain(configured).chain(same).map(folded).collect();
         // A server's name stands for all of its tools, and one of them is known without it too.
         if let Some((server, bare)) = tool.split_once("__") {
             names.extend([server, bare].map(folded));
@@ -106,6 +117,22 @@ fn fits(pattern: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_other_systems() {
+        let check = |tool: &str, denied: &str, expected: bool| {
+            let known = Known::new(tool, &BTreeMap::new(), &[]);
+            assert_eq!(known.is_denied(denied), expected, "{denied} {tool}");
+        };
+        for denied in ["list_dir", "ListDir", "directory_tree", "search/fileSearch", "file_search"] {
+            check("list_files", denied, true);
+            check("read_file", denied, false);
+        }
+        for denied in ["fs_read", "view_file", "open_file", "NotebookRead", "read_many_files(x)"] {
+            check("read_file", denied, true);
+            check("send_message", denied, false);
+        }
+    }
 
     #[test]
     fn tools_of_servers() {
