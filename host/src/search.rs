@@ -3,7 +3,7 @@
 //! Three fields are searched, `head` (name, description, tags), `lead` (the first line of the system prompt) and `body`
 //! (all of it), with the same analyzer for index and query. How documents are ordered, and what the score says, stands
 //! in `scoring`; ties are broken by name and id. A word that no document has weighs most in the score, so a threshold on
-//! it refuses what fits in common words only. An exact id or name comes first, with score 1.
+//! it refuses what fits in common words only; but beside a name, all such words of other letters are half a word. An exact id or name comes first, with score 1.
 //!
 //! The index is derived from the registry: delete it and it is rebuilt.
 
@@ -100,6 +100,9 @@ pub enum SearchError {
     /// Another program has made a file of it shorter or longer.
     #[error("the search index failed: {} was changed while it was open", .0.display())]
     Changed(PathBuf),
+    /// After [`SearchIndex::stop`].
+    #[error("the search index is written no more, as the host closes; the next start brings it up to date")]
+    Stopped,
 }
 
 impl Default for Filter {
@@ -168,10 +171,14 @@ impl SearchIndex {
     /// and this one stays as it is. Each time adds a part: [`SearchIndex::merge`] keeps them few.
     ///
     /// # Errors
-    /// As [`SearchIndex::in_memory`].
+    /// [`SearchError::Stopped`], besides those of [`SearchIndex::in_memory`].
     pub fn follow(&self, registry: &Registry) -> Result<Self, SearchError> {
         match self.next(registry) {
             Ok(next) => Ok(next),
+            Err(error) if self.writing.is_stopped() => {
+                tracing::debug!(%error, "the search index was not brought up to date: it is written no more");
+                Err(SearchError::Stopped)
+            }
             Err(error) => {
                 tracing::warn!(%error, "the search index was not brought up to date; it is opened anew");
                 self.anew(registry)
@@ -234,13 +241,13 @@ impl SearchIndex {
                 Self::over(index::build(folder, registry)?, registry, None)?
             }
         };
-        index.kept_in(folder)
+        index.kept_in(folder, &Lengths::default())
     }
 
-    /// The same, known to be in `folder`.
-    fn kept_in(self, folder: &Path) -> tantivy::Result<Self> {
+    /// The same, known to be in `folder`, where lengths of some of its files are `known`.
+    fn kept_in(self, folder: &Path, known: &Lengths) -> tantivy::Result<Self> {
         let segments = self.corpus.segments.iter().map(|segment| segment.id.uuid_string()).collect();
-        Ok(Self { lengths: Lengths::of(folder, &segments)?, folder: Some(folder.to_owned()), ..self })
+        Ok(Self { lengths: Lengths::of(folder, &segments, known)?, folder: Some(folder.to_owned()), ..self })
     }
 
     /// Fails where what is mapped of a file may be no more: to read that would end the program.
@@ -262,7 +269,7 @@ impl SearchIndex {
         let before = Earlier { corpus: &self.corpus, assistants: &self.assistants, exact: &self.exact, moves: &moves };
         let next = Self::over(self.writing.clone(), registry, Some(&before))?;
         Ok(match &self.folder {
-            Some(folder) => next.kept_in(folder)?,
+            Some(folder) => next.kept_in(folder, &self.lengths)?,
             None => next,
         })
     }

@@ -105,7 +105,8 @@ impl Host {
     }
 
     /// Puts the index of the assistants, read anew, in place of `failed` if files of that were damaged while it was open;
-    /// of all who ask for that one does it. False where they are whole: another one would fail as well.
+    /// of all who ask for that one does it. False where they are whole, as another one would fail as well, and where the
+    /// host closes: nobody is to wait for it.
     ///
     /// # Errors
     /// The index's.
@@ -116,6 +117,9 @@ impl Host {
             let _read = host.0.reloads.read.lock().await;
             if !Arc::ptr_eq(&failed, &host.search()) {
                 return Ok(true);
+            }
+            if host.closing().is_cancelled() {
+                return Ok(false);
             }
             let registry = host.registry();
             let opening = tokio::task::spawn_blocking(move || match failed.is_whole() {

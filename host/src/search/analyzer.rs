@@ -10,7 +10,7 @@ use tantivy::tokenizer::{
 };
 
 /// Bumped when the same text gives other terms; an index of another version is built anew.
-pub(super) const ANALYZER_VERSION: u32 = 3;
+pub(super) const ANALYZER_VERSION: u32 = 4;
 /// Bytes of the longest word that is a term; longer ones are data, not language.
 const WORD_BYTES_MAX: usize = 64;
 
@@ -124,6 +124,7 @@ impl WordStream<'_> {
     /// `c` and its right neighbour, whose end is returned; alone only if it has no neighbour on either side.
     fn pair(&mut self, c: char) -> Option<usize> {
         self.at += c.len_utf8();
+        self.at = self.text.len() - self.text[self.at..].trim_start_matches(is_mark).len();
         let next = self.text[self.at..].chars().next().filter(|next| is_unspaced(*next));
         match next {
             Some(next) => self.token.text.extend([c, next]),
@@ -162,12 +163,16 @@ impl WordStream<'_> {
 
 /// A letter of a script that puts no blanks between words, or a sign above or below one.
 fn is_unspaced(c: char) -> bool {
-    let thai_or_lao = matches!(c, '\u{e01}'..='\u{e3a}' | '\u{e40}'..='\u{e4e}' | '\u{e81}'..='\u{ece}');
-    let burmese_or_khmer = matches!(c, '\u{1000}'..='\u{103f}' | '\u{1780}'..='\u{17d3}');
-    if thai_or_lao || burmese_or_khmer {
+    let thai_or_lao = matches!(c, '\u{e01}'..='\u{e3a}' | '\u{e40}'..='\u{e4e}' | '\u{e81}'..='\u{ece}'
+        | '\u{edc}'..='\u{edf}');
+    let burmese = matches!(c, '\u{1000}'..='\u{103f}' | '\u{1050}'..='\u{108f}' | '\u{109a}'..='\u{109d}'
+        | '\u{a9e0}'..='\u{a9ef}' | '\u{a9fa}'..='\u{a9fe}' | '\u{aa60}'..='\u{aa7f}');
+    let khmer = matches!(c, '\u{1780}'..='\u{17d3}' | '\u{17d7}' | '\u{17dc}' | '\u{17dd}');
+    if thai_or_lao || burmese || khmer {
         return true;
     }
-    matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}'
+    matches!(c, '\u{3005}'..='\u{3007}' | '\u{3040}'..='\u{30ff}' | '\u{3105}'..='\u{312f}'
+        | '\u{31a0}'..='\u{31bf}' | '\u{31f0}'..='\u{31ff}' | '\u{ff66}'..='\u{ff9f}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}'
         | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{323af}')
         && c.is_alphanumeric()
 }
@@ -175,8 +180,9 @@ fn is_unspaced(c: char) -> bool {
 /// What belongs to the letter before it and is left out: a combining accent, or a sign that nobody sees (a soft hyphen, a
 /// joiner, a mark of direction, a variant of a letter).
 fn is_mark(c: char) -> bool {
-    matches!(c, '\u{300}'..='\u{36f}' | '\u{ad}' | '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
-        | '\u{2060}'..='\u{2064}' | '\u{2066}'..='\u{2069}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}')
+    matches!(c, '\u{300}'..='\u{36f}' | '\u{ad}' | '\u{61c}' | '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{2064}' | '\u{2066}'..='\u{2069}' | '\u{3099}' | '\u{309a}' | '\u{fe00}'..='\u{fe0f}'
+        | '\u{feff}' | '\u{e0100}'..='\u{e01ef}')
 }
 
 #[cfg(test)]
@@ -214,6 +220,20 @@ mod tests {
         );
         check("แปลงาน", "แป=แป ปล=ปล ลง=ลง งา=งา าน=าน");
         check("မြန်", "မြ=မြ ြန=ြန န်=န်");
+        check("ຫນັງສືໜັງສື", "ຫນ=ຫນ ນັ=ນັ ັງ=ັງ ງສ=ງສ ສື=ສື ືໜ=ືໜ ໜັ=ໜັ ັງ=ັງ ງສ=ງສ ສື=ສື");
+        check("ផ្សេងៗ", "ផ្=ផ្ ្ស=្ស សេ=សេ េង=េង ងៗ=ងៗ");
+        check("ၵႃး", "ၵႃ=ၵႃ ႃး=ႃး");
+        check("人々", "人々=人々");
+        check("ﾃﾞｰﾀ", "ﾃﾞ=ﾃﾞ ﾞｰ=ﾞｰ ｰﾀ=ｰﾀ");
+        // Signs that nobody sees part no text without blanks, wherever they stand.
+        check("发\u{200d}票", "发票=发\u{200d}票");
+        check("发\u{ad}\u{feff}票\u{2060}核", "发票=发\u{ad}\u{feff}票 票核=票\u{2060}核");
+        check("\u{200d}票\u{200d} 票", "票=票\u{200d} 票=票");
+        check("葛\u{e0100}飾", "葛飾=葛\u{e0100}飾");
+        check("แ\u{200d}ป", "แป=แ\u{200d}ป");
+        check("か\u{3099}き", "かき=か\u{3099}き");
+        check("用\u{200d}Python", "用=用\u{200d} python=Python");
+        check("Python\u{200d}用", "python=Python\u{200d} 用=用");
         check("snake_case k8s", "snake=snake case=case k8s=k8s");
         check("the of and", "");
     }

@@ -7,7 +7,7 @@
 //! program, as does one below a merge; the next start has all that was stored. Bytes that become others are found by the next
 //! query that fails for them, or the next start.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -48,19 +48,24 @@ impl Files {
 
 /// Files, and how long they were when they were mapped.
 #[derive(Debug, Default)]
-pub(super) struct Lengths(Vec<(PathBuf, u64)>);
+pub(super) struct Lengths(BTreeMap<PathBuf, u64>);
 
 impl Lengths {
-    /// Of the files in `folder` of these segments.
-    pub(super) fn of(folder: &Path, segments: &HashSet<String>) -> io::Result<Self> {
-        let mut lengths = Vec::new();
+    /// Of the files in `folder` of these segments. What is `known` of a file stays: it is written once, and may have become
+    /// shorter since.
+    pub(super) fn of(folder: &Path, segments: &HashSet<String>, known: &Self) -> io::Result<Self> {
+        let mut lengths = BTreeMap::new();
         for entry in fs::read_dir(folder)? {
             let entry = entry?;
             if segment_of(&entry.file_name()).is_some_and(|id| segments.contains(id)) {
                 let path = entry.path();
+                if let Some(length) = known.0.get(&path) {
+                    lengths.insert(path, *length);
+                    continue;
+                }
                 // Not of the entry: on Windows that may tell an earlier length.
                 match fs::metadata(&path) {
-                    Ok(meta) => lengths.push((path, meta.len())),
+                    Ok(meta) => _ = lengths.insert(path, meta.len()),
                     // It is of no use any more.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                     Err(error) => return Err(error),
@@ -72,7 +77,7 @@ impl Lengths {
 
     /// A file that has another length now. What is gone is still mapped, and nobody can change it.
     pub(super) fn changed(&self) -> Option<&Path> {
-        let other = |(path, bytes): &&(PathBuf, u64)| fs::metadata(path).is_ok_and(|meta| meta.len() != *bytes);
+        let other = |(path, bytes): &(&PathBuf, &u64)| fs::metadata(path).is_ok_and(|meta| meta.len() != **bytes);
         self.0.iter().find(other).map(|(path, _)| path.as_path())
     }
 }

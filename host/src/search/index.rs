@@ -6,6 +6,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
+use tantivy::directory::error::OpenReadError;
 use tantivy::directory::{Directory, INDEX_WRITER_LOCK, RamDirectory, TerminatingWrite};
 use tantivy::index::SegmentId;
 use tantivy::{Index, IndexSettings, TantivyError};
@@ -91,12 +92,17 @@ pub(super) fn open_in(files: impl Into<Box<dyn Directory>>) -> tantivy::Result<O
     Ok(Some(Writing::new(with_analyzer(index), stop)))
 }
 
-/// Reads all files of `index`.
+/// Reads all files of `index`. A merge that ends meanwhile may remove some, and others are listed then: where one is gone,
+/// it looks once more.
 ///
 /// # Errors
 /// A checksum is wrong, besides those of reading.
 pub(super) fn check(index: &Index) -> tantivy::Result<()> {
-    match index.validate_checksum()?.into_iter().next() {
+    let wrong = match index.validate_checksum() {
+        Err(TantivyError::OpenReadError(OpenReadError::FileDoesNotExist(_))) => index.validate_checksum(),
+        checked => checked,
+    };
+    match wrong?.into_iter().next() {
         Some(file) => Err(TantivyError::SystemError(format!("the checksum of {} is wrong", file.display()))),
         None => Ok(()),
     }

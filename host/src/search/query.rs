@@ -8,6 +8,12 @@ use super::scoring::{self, FIELDS};
 pub const QUERY_BYTES_MAX: usize = 8 * 1024;
 /// Different terms of a query that count; each is a bit of what matched.
 pub const QUERY_TERMS_MAX: usize = 64;
+/// Of the terms that count, how many places are kept for those in Latin letters and digits, and how many for all others,
+/// where there are as many: a sentence without blanks is full of pairs, and the name that it is about may stand behind.
+const TERMS_OF_A_KIND_MIN: usize = QUERY_TERMS_MAX / 2;
+/// What all words together weigh that are not in Latin letters and that no document has, beside a name that some have: as a
+/// part of one such word.
+const FOREIGN_WEIGHT_MAX: f32 = 0.5;
 /// Words of a query whose typo is looked for; each costs more than a thousand looks into the vocabulary.
 const REPAIRS_MAX: usize = 8;
 /// What makes `C++`, `F#` or `.NET` of a letter or two: no typo.
@@ -87,22 +93,34 @@ pub(super) fn terms(text: &str) -> Vec<QueryTerm> {
     let mut analyzer = analyzer();
     let mut stream = analyzer.token_stream(text);
     let (mut terms, mut asking): (Vec<QueryTerm>, Vec<QueryTerm>) = Default::default();
-    while terms.len() < QUERY_TERMS_MAX
+    // Of those that are ASCII, and of the others.
+    let mut counts = [0; 2];
+    while counts.iter().any(|count| *count < QUERY_TERMS_MAX)
         && let Some(token) = stream.next()
     {
         let written = &text[token.offset_from..token.offset_to];
         let asks = ASKING_WORDS.iter().any(|word| written.eq_ignore_ascii_case(word));
+        let count = &mut counts[usize::from(!token.text.is_ascii())];
         let list = if asks { &mut asking } else { &mut terms };
-        if list.iter().all(|term| term.term != token.text) {
+        if (asks || *count < QUERY_TERMS_MAX) && list.iter().all(|term| term.term != token.text) {
+            *count += usize::from(!asks);
             list.push(QueryTerm { term: token.text.clone(), written: written.to_owned() });
         }
     }
+    let [ascii, others] = counts.map(|count| count.min(TERMS_OF_A_KIND_MIN));
+    let mut left = [QUERY_TERMS_MAX - others, QUERY_TERMS_MAX - ascii];
+    terms.retain(|term| {
+        let left = &mut left[usize::from(!term.term.is_ascii())];
+        let stays = *left > 0;
+        *left -= usize::from(stays);
+        stays
+    });
     if terms.is_empty() { asking } else { terms }
 }
 
-/// Weighs the terms: a word that no document has is taken for the most frequent word one typo away, if there is one. Where
-/// no document has any of the words that are not in Latin letters, those count nothing: no assistant is of that language,
-/// and what can be found are the names between them.
+/// Weighs the terms: a word that no document has is taken for the most frequent word one typo away, if there is one. Beside
+/// a name in Latin letters that some document has, the words that are not in Latin letters and that no document has weigh
+/// little, however many they are: no assistant has that language, and what can be found is the name. A number is no name.
 pub(super) fn weigh(corpus: &Corpus, terms: &[QueryTerm]) -> tantivy::Result<Vec<Weighed>> {
     let mut repairs = 0;
     let mut all = Vec::with_capacity(terms.len());
@@ -118,9 +136,11 @@ pub(super) fn weigh(corpus: &Corpus, terms: &[QueryTerm]) -> tantivy::Result<Vec
         }
         all.push(weighed);
     }
-    let mut others: Vec<&mut Weighed> = all.iter_mut().filter(|weighed| !weighed.term.is_ascii()).collect();
-    if others.iter().all(|other| other.lists.documents() == 0) {
-        others.iter_mut().for_each(|other| (other.idf, other.worth) = (0.0, 0.0));
+    if all.iter().any(Weighed::is_name) {
+        let foreign = |weighed: &&mut Weighed| !weighed.term.is_ascii() && weighed.lists.documents() == 0;
+        let mut foreign: Vec<_> = all.iter_mut().filter(foreign).collect();
+        let most = FOREIGN_WEIGHT_MAX / foreign.len().max(1) as f32;
+        foreign.iter_mut().for_each(|weighed| (weighed.idf, weighed.worth) = (weighed.idf * most, 0.0));
     }
     Ok(all)
 }
@@ -130,6 +150,11 @@ impl Weighed {
         let idf = |count| scoring::idf(corpus.documents, count);
         let (whole, idfs) = (idf(lists.documents()), lists.counts.map(idf));
         Self { term, idf: whole, worth: whole, lists, idfs }
+    }
+
+    /// Whether some document has it, and it is of Latin letters, with digits or without.
+    fn is_name(&self) -> bool {
+        self.term.is_ascii() && self.term.contains(|c: char| c.is_ascii_alphabetic()) && self.lists.documents() > 0
     }
 }
 
@@ -195,6 +220,21 @@ mod tests {
         check("Please help me find typos", &["typos"]);
         check("Help!", &["Help"]);
         assert_eq!(terms(&(0..1_000).map(|n| format!("w{n} ")).collect::<String>()).len(), QUERY_TERMS_MAX);
+        // Neither Latin letters nor others leave no place to the others, on whichever side they stand.
+        let letter = |from: char, n: u32| char::from_u32(u32::from(from) + n).expect("a letter");
+        let thai: String = (0..200).map(|n| letter('ก', n * (n / 46 + 1) % 46)).collect();
+        let cyrillic: String = (0..200).flat_map(|n| [letter('а', n % 32), letter('а', n / 32), ' ']).collect();
+        let latin: String = (0..100).map(|n| format!("w{n} ")).collect();
+        for (text, last) in [(thai, "kubernetes"), (cyrillic, "kubernetes"), (latin, "发票")] {
+            for text in [format!("{text} {last}"), format!("{last} {text}")] {
+                let found = terms(&text);
+                assert_eq!(found.len(), QUERY_TERMS_MAX, "{text}");
+                assert!(found.iter().any(|term| term.written == last), "{text}");
+            }
+        }
+        let both: String = (0..100).map(|n| format!("w{n} {}{} ", letter('а', n % 32), letter('а', n / 32))).collect();
+        let latin = terms(&both).iter().filter(|term| term.term.is_ascii()).count();
+        assert_eq!((latin, terms(&both).len()), (TERMS_OF_A_KIND_MIN, QUERY_TERMS_MAX));
         assert_eq!(terms(&"ü".repeat(100_000)).len(), 0, "one word that is too long");
         assert_eq!(terms(&format!("{}last", "x ".repeat(50_000))).len(), 1, "what is past the bound is not read");
     }

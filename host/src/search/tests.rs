@@ -70,9 +70,39 @@ fn finds() {
     check("Напиши программу для Python", &["code-reviewer"]);
     check("Kubernetesのクラスタを設計してください", &["kubernetes-architect"]);
     check("напиши программу", &[]);
+    check("ช่วยออกแบบระบบที่รองรับผู้ใช้งานจำนวนมากและปรับขนาดได้เองโดยอัตโนมัติบนคลาวด์ด้วย kubernetes", &["kubernetes-architect"]);
+    check("发\u{200d}票", &["发票核对"]);
     check("python 发票", &["发票核对"]);
     check("asdf qwer", &[]);
     check("zzzzzz", &[]);
+}
+
+/// Words of a language that hardly an assistant is written in hide no name that many have, and make none of a number.
+#[test]
+fn finds_names_among_words_of_other_letters() {
+    let others = [
+        "shepherd | Counts sheep | You know Python and the year 2024.",
+        "miller | Grinds rye | You know Python and the year 2024.",
+        "sailor | Reads maps | You know Python and the year 2024.",
+        "設計係 | 図面を設計する | あなたは図面を引く。",
+    ];
+    let index = SearchIndex::in_memory(&registry(&[STAFF, &others].concat())).expect("an index");
+    let python = ["code-reviewer", "miller", "sailor", "shepherd"];
+    let check = |query: &str, expected: &[&str]| {
+        let mut found = ids(&index, query);
+        found.sort();
+        assert_eq!(found, expected, "{query:?}");
+    };
+    check("Python", &python);
+    check("напиши программу для Python", &python);
+    check("Pythonで設計してください", &[&python[..], &["設計係"]].concat());
+    check("как приготовить борщ в 2024 году", &[]);
+    check("2024年の桜はいつ咲きますか", &[]);
+    check("как приготовить борщ", &[]);
+    let best = |query: &str| index.search(query, &Filter::default(), 1).expect("a search").hits[0].score;
+    assert!(best("Python") > best("напиши программу для Python"), "what nobody has counts");
+    let more = best("напиши хорошую программу для Python");
+    assert!((best("напиши программу для Python") - more).abs() < 1e-6, "and has a bound");
 }
 
 /// Names and words that are written in their own way.

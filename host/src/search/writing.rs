@@ -66,6 +66,11 @@ impl Writing {
         self.stop.tell();
     }
 
+    /// Whether nothing is written any more, and no other index takes the place of this one.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stop.is_told() && !matches!(*self.state(), State::Ended)
+    }
+
     /// Makes `update` one commit. Waits for no merge, unless it fails.
     pub(super) fn apply(&self, update: &Update<'_>) -> tantivy::Result<()> {
         let mut state = self.state();

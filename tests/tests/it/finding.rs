@@ -54,8 +54,11 @@ fn assistants_are_found() {
     let index = check(&collection, Worth { ndcg: 0.79, mrr: 0.708, recall: 0.929, first: 0.585 }, 0.01);
     assert!(found(&index, "random letters", &letters()) < 0.05, "letters are found");
     let common = found(&index, "random common words", &common_words());
-    let subjects = found(&index, "subjects that no assistant has", &subjects());
+    let subjects = found(&index, "subjects that no assistant has", &texts(SUBJECTS));
     assert!(common < 0.86 && subjects < 0.86, "more nonsense is found than when this was measured");
+    let named = found(&index, "names among words of other letters", &texts(NAMED));
+    let foreign = found(&index, "numbers among words of other letters", &texts(FOREIGN));
+    assert!(named == 1.0 && foreign == 0.0, "{named} of the names, {foreign} of the numbers");
 }
 
 #[test]
@@ -64,7 +67,7 @@ fn tools_of_one_sentence_are_found() {
     let index = check(&collection, Worth { ndcg: 0.61, mrr: 0.575, recall: 0.72, first: 0.5 }, 0.12);
     assert!(found(&index, "random letters", &letters()) < 0.05, "letters are found");
     found(&index, "random common words", &common_words());
-    found(&index, "subjects that hardly a tool has", &subjects());
+    found(&index, "subjects that hardly a tool has", &texts(SUBJECTS));
 }
 
 /// Numbers that look random and are the same in each run.
@@ -88,8 +91,8 @@ fn common_words() -> Vec<String> {
     (0..300).map(|n| (0..2 + n % 5).map(|_| words[number(words.len())]).collect::<Vec<_>>().join(" ")).collect()
 }
 
-fn subjects() -> Vec<String> {
-    SUBJECTS.iter().map(|text| (*text).to_owned()).collect()
+fn texts(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
 }
 
 /// Words of everyday life.
@@ -159,4 +162,37 @@ const SUBJECTS: &[&str] = &[
     "Which hat suits a round face",
     "Ride a horse across the desert",
     "Whistle with two fingers",
+];
+
+/// Tasks in languages that no assistant is written in, each with a name that some have.
+const NAMED: &[&str] = &[
+    "Напиши программу для Python 3",
+    "Настрой кластер Kubernetes с нуля, чтобы он сам рос, в 2024 году",
+    "Kubernetesのクラスタを設計してください",
+    "用 React 写一个登录页面",
+    "请帮我优化 PostgreSQL 的查询速度",
+    "Docker 이미지를 더 작게 만들어 주세요",
+    "ช่วยเขียนการทดสอบให้โค้ด Rust ของฉันหน่อย",
+    "ช่วยออกแบบระบบที่รองรับผู้ใช้งานจำนวนมากและปรับขนาดได้เองโดยอัตโนมัติบนคลาวด์ด้วย kubernetes",
+    "اكتب لي تطبيقا بلغة Flutter",
+    "Γράψε μου ένα σενάριο Terraform",
+    "כתוב לי שירות עם GraphQL",
+];
+
+/// Tasks in such languages that are none for an assistant of a programmer, with a number in them.
+const FOREIGN: &[&str] = &[
+    "как приготовить борщ в 2024 году",
+    "Сколько стоит билет на поезд 12 мая",
+    "Πόσες ώρες ψήνεται το ψωμί στους 180 βαθμούς",
+    "كم ساعة أطبخ 2 كيلو من اللحم",
+    "איך מכינים עוגה ל 20 אורחים",
+    "2024年の桜はいつ咲きますか",
+    "鶏肉を30分焼けばいいですか",
+    "2024年春节去哪里旅行最好",
+    "3岁的孩子晚上不睡觉怎么办",
+    "김치찌개 4인분 끓이는 방법",
+    "วิธีทำแกงเขียวหวานสำหรับ 4 คน",
+    "ວິທີເຮັດຕຳໝາກຫຸ່ງ 2 ຄົນ",
+    "100 ဒေါ်လာ ဘယ်လောက်လဲ",
+    "តម្លៃសំបុត្ររថភ្លើង 10 ដុល្លារ",
 ];

@@ -8,6 +8,7 @@ use super::*;
 use crate::host::Ending;
 use crate::launcher::RunnerCommand;
 use crate::registry;
+use crate::search::SearchError;
 use crate::testing::Folder;
 
 /// A host with one assistant, and the folder of its index.
@@ -48,6 +49,29 @@ async fn only_a_damaged_index_is_read_anew() {
     assert!(host.search_anew(&first).await.expect("another one has done it"));
     assert!(Arc::ptr_eq(&next, &host.search()));
     host.close().await;
+}
+
+/// Who closes waits for no checksums: an update that comes too late fails, and the next start has it; a damaged index is left
+/// to that, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_closes_reads_no_index_anew() {
+    let folder = Folder::new();
+    let (first, files) = host(&folder).await;
+    let index = first.search();
+    index.stop();
+    folder.write("agents/baker.md", "---\nname: baker\ndescription: Bakes bread\n---\nYou bake.\n");
+    assert!(matches!(first.reload().await, Err(OpenError::Search(SearchError::Stopped))));
+    first.close().await;
+    damage(&files, "term", |mut file, length| {
+        std::io::Write::write_all(&mut file, &vec![0xff; length as usize]).expect("written");
+    });
+    assert!(!first.search_anew(&index).await.expect("not looked at"));
+    assert!(Arc::ptr_eq(&index, &first.search()));
+    drop((first, index));
+    let (next, _) = host(&folder).await;
+    let found = next.search().search("bread", &crate::search::Filter::default(), 1).expect("a search");
+    assert_eq!(found.hits[0].id.as_str(), "baker");
+    next.close().await;
 }
 
 /// Elsewhere nobody can make a mapped file shorter.

@@ -4,8 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use super::files::LISTS;
 use super::updates::answers;
-use super::watched::Watched;
+use super::watched::{Step, Watched};
 use super::*;
 
 /// The files of an index, by size, largest first.
@@ -103,6 +104,66 @@ fn what_becomes_shorter_while_it_is_open_is_not_read() {
     }
     let kinds: Vec<_> = kinds.iter().map(|kind| kind.to_string_lossy()).collect();
     assert_eq!(kinds, ["del", "fast", "fieldnorm", "idx", "json", "pos", "store", "term"]);
+}
+
+/// A file that becomes shorter while an update is written, which does not read it, is seen by the next search.
+#[cfg(unix)]
+#[test]
+fn what_becomes_shorter_during_an_update_is_not_read() {
+    let (folder, staff) = (Folder::new(), registry(STAFF));
+    drop(open(folder.path(), &staff));
+    let cut: Vec<_> =
+        files(folder.path()).into_iter().filter(|path| path.extension().is_some_and(|end| end == "pos")).collect();
+    let [cut] = &cut[..] else { panic!("one part: {cut:?}") };
+    let (place, done) = (cut.clone(), Mutex::new(false));
+    // What the update has deleted is removed after all else is written.
+    let watched = Watched::new(folder.path(), move |step| {
+        let mut done = done.lock().expect("no panic before");
+        if step == Step::Deleted && !*done {
+            *done = true;
+            let file = fs::OpenOptions::new().write(true).open(&place).expect("a file");
+            file.set_len(file.metadata().expect("a file").len() - 1).expect("cut");
+        }
+    });
+    let index = watched.index(&staff).kept_in(folder.path(), &Lengths::default()).expect("in a folder");
+    let baker = registry(&[STAFF, &["baker | Bakes bread | You know flour."]].concat());
+    let index = index.next(&baker).expect("followed");
+    assert_eq!(ids(&index, "flour"), ["baker"]);
+    let index = index.next(&staff).expect("followed");
+    assert!(matches!(index.search("C++", &Filter::default(), 9), Err(SearchError::Changed(path)) if path == *cut));
+}
+
+/// A merge that ends may remove what is listed before it is read.
+#[test]
+fn what_is_removed_while_checksums_are_looked_at_is_no_damage() {
+    let folder = Folder::new();
+    let place = folder.path().join("search");
+    let away = folder.path().join("away");
+    // Reads for which it is not there.
+    let check = |reads: usize, whole: bool| {
+        drop(open(&place, &registry(STAFF)));
+        let (here, there, count) = (place.clone(), away.clone(), Mutex::new(0));
+        let watched = Watched::new(&place, move |step| {
+            let mut count = count.lock().expect("no panic before");
+            if step != Step::Read {
+                return;
+            }
+            if *count == 0 {
+                fs::rename(&here, &there).expect("moved");
+                fs::create_dir(&here).expect("a folder");
+                LISTS.iter().for_each(|list| _ = fs::copy(there.join(list), here.join(list)).expect("copied"));
+            }
+            if *count == reads {
+                fs::remove_dir_all(&here).expect("removed");
+                fs::rename(&there, &here).expect("moved");
+            }
+            *count += 1;
+        });
+        let opened = index::open_in(Box::new(watched) as Box<dyn tantivy::directory::Directory>);
+        assert_eq!(opened.is_ok_and(|index| index.is_some()), whole, "{reads}");
+    };
+    check(1, true);
+    check(2, false);
 }
 
 /// Every file, with its first byte, one in the middle or the last one flipped, cut there, or gone.
@@ -279,7 +340,10 @@ fn a_kill_at_any_step_loses_nothing() {
     let places = Arc::new(Mutex::new(Vec::new()));
     // The files as they are before each step: what a kill there leaves.
     let (from, into, left) = (folder.path().to_owned(), kills.path().to_owned(), places.clone());
-    let watched = Watched::new(folder.path(), move |_| {
+    let watched = Watched::new(folder.path(), move |step| {
+        if step == Step::Read {
+            return;
+        }
         let mut places = left.lock().expect("no panic before");
         let to = into.join(places.len().to_string());
         fs::create_dir(&to).expect("a folder");

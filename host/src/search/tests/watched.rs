@@ -14,6 +14,10 @@ use crate::search::files::Files;
 pub(super) enum Step {
     /// A file is there, with nothing in it.
     Opened,
+    /// A file is about to be opened for reading.
+    Read,
+    /// A file is about to be removed.
+    Deleted,
     /// Any other.
     Other,
 }
@@ -45,11 +49,12 @@ impl std::fmt::Debug for Watched {
 
 impl Directory for Watched {
     fn get_file_handle(&self, path: &Path) -> Result<Arc<dyn FileHandle>, OpenReadError> {
+        (self.step)(Step::Read);
         self.files.get_file_handle(path)
     }
 
     fn delete(&self, path: &Path) -> Result<(), DeleteError> {
-        (self.step)(Step::Other);
+        (self.step)(Step::Deleted);
         self.files.delete(path)
     }
 
