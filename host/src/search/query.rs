@@ -1,6 +1,6 @@
 //! From a caller's text to weighted terms. The text is never parsed as a query: every sign in it is just no letter.
 
-use super::analyzer::analyzer;
+use super::analyzer::{analyzer, split_camel};
 use super::corpus::{Corpus, Lists};
 use super::scoring::{self, FIELDS};
 
@@ -118,7 +118,8 @@ pub(super) fn terms(text: &str) -> Vec<QueryTerm> {
     if terms.is_empty() { asking } else { terms }
 }
 
-/// Weighs the terms: a word that no document has is taken for the most frequent word one typo away, if there is one. Beside
+/// Weighs the terms: a word that no document has is taken for the words that it is written of in `camelCase`, or
+/// for the most frequent word one typo away, if there is one. Beside
 /// a name in Latin letters that some document has, the words that are not in Latin letters and that no document has weigh
 /// little, however many they are: no assistant has that language, and what can be found is the name. A number is no name.
 pub(super) fn weigh(corpus: &Corpus, terms: &[QueryTerm]) -> tantivy::Result<Vec<Weighed>> {
@@ -126,6 +127,13 @@ pub(super) fn weigh(corpus: &Corpus, terms: &[QueryTerm]) -> tantivy::Result<Vec
     let mut all = Vec::with_capacity(terms.len());
     for QueryTerm { term, written } in terms {
         let mut weighed = Weighed::new(corpus, term.clone(), corpus.lists(term)?);
+        if weighed.lists.documents() == 0
+            && let Some(within) = within(corpus, written)?
+        {
+            let new = |one: &Weighed| terms.iter().all(|term| term.term != one.term);
+            all.extend(within.into_iter().filter(new).take(QUERY_TERMS_MAX.saturating_sub(all.len())));
+            continue;
+        }
         if weighed.lists.documents() == 0 && is_repairable(term) && !written.contains(SIGNS) && repairs < REPAIRS_MAX {
             repairs += 1;
             if let Some((repaired, lists)) = repaired(corpus, term)? {
@@ -143,6 +151,15 @@ pub(super) fn weigh(corpus: &Corpus, terms: &[QueryTerm]) -> tantivy::Result<Vec
         foreign.iter_mut().for_each(|weighed| (weighed.idf, weighed.worth) = (weighed.idf * most, 0.0));
     }
     Ok(all)
+}
+
+/// The words of `camelCase`, if some document has one of them.
+fn within(corpus: &Corpus, written: &str) -> tantivy::Result<Option<Vec<Weighed>>> {
+    let Some(split) = split_camel(written) else { return Ok(None) };
+    let words = terms(&split).into_iter();
+    let words = words.map(|word| Ok(Weighed::new(corpus, word.term.clone(), corpus.lists(&word.term)?)));
+    let words = words.collect::<tantivy::Result<Vec<_>>>()?;
+    Ok(words.iter().any(|word| word.lists.documents() > 0).then_some(words))
 }
 
 impl Weighed {

@@ -152,10 +152,13 @@ fn finds_what_is_written_in_its_own_way() {
     for query in ["react native", "reactnativeguide", "ReactNativeGuide", "native screens", "ｅｘｐｏ"] {
         check(query, Some("reactnativeguide"));
     }
+    for query in ["ObjectiveCPro", "objectiveC", "ObjectiveCocoa"] {
+        check(query, Some("objective-c-pro"));
+    }
     for query in ["objective-c", "Objective C", "cocoa"] {
         check(query, Some("objective-c-pro"));
     }
-    for query in ["票", "の", "가나", "zq", "C#", "F#"] {
+    for query in ["票", "の", "가나", "zq", "C#", "F#", "zqXyWv"] {
         check(query, None);
     }
 }
