@@ -104,7 +104,7 @@ pub(super) fn split(bytes: &[u8], file: &str, warnings: &mut Vec<Diagnostic>) ->
     };
     // The end came within a list.
     if first.is_some_and(|at| lines[at].trim_start().starts_with("- "))
-        && lines[..end].last().is_some_and(|last| is_key(last))
+        && lines[..end].last().is_some_and(|last| value_of(last) == Some(""))
     {
         beside.push((lines[end - 1].to_owned(), line_number(skipped + end - 1)));
     }
@@ -127,18 +127,18 @@ pub(super) fn split(bytes: &[u8], file: &str, warnings: &mut Vec<Diagnostic>) ->
     })
 }
 
-/// A line with a key alone.
-fn is_key(line: &str) -> bool {
-    line.trim_end().strip_suffix(':').is_some_and(|key| !key.is_empty() && !key.contains(char::is_whitespace))
+/// The value behind the key of one word with which `line` begins.
+fn value_of(line: &str) -> Option<&str> {
+    let (key, value) = line.split_once(':')?;
+    (!key.is_empty() && !key.contains(char::is_whitespace)).then_some(value.trim())
 }
 
 /// Whether `lines` begin with keys and values, and nothing else, until one that `ends`: the end before them came too early.
 fn is_keys(lines: &[&str], ends: impl Fn(&str) -> bool) -> bool {
     let Some(end) = lines.iter().position(|line| ends(line)) else { return false };
     let mut written = lines[..end].iter().filter(|line| !line.trim().is_empty()).peekable();
-    let key = |line: &str| line.split_once(':').is_some_and(|(key, _)| is_key(&format!("{key}:")));
-    written.peek().is_some_and(|line| key(line))
-        && written.all(|line| key(line) || line.starts_with([' ', '\t']) || line.starts_with("- "))
+    written.peek().is_some_and(|line| value_of(line).is_some())
+        && written.all(|line| value_of(line).is_some() || line.starts_with([' ', '\t']) || line.starts_with("- "))
 }
 
 /// Lines of comments or other text before a frontmatter, at most.
