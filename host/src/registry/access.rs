@@ -254,7 +254,8 @@ impl Access {
 
     /// Whom it is for: those for people are not spawned by other assistants, and one that is asked or plans changes nothing.
     fn role(&mut self, entry: &Entry) -> bool {
-        let word = entry.value.scalar().map(known::fold).unwrap_or_default();
+        // In broken YAML the lines below it may be in its value.
+        let word = entry.value.scalar().and_then(|text| text.lines().next()).map(known::fold).unwrap_or_default();
         let (people, looks) = (ROLES_OF_PEOPLE.contains(&word.as_str()), ROLES_READONLY.contains(&word.as_str()));
         self.not_by_models |= people;
         self.readonly |= looks;

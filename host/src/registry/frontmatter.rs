@@ -133,9 +133,13 @@ fn value_of(line: &str) -> Option<&str> {
     (!key.is_empty() && !key.contains(char::is_whitespace)).then_some(value.trim())
 }
 
-/// Whether `lines` begin with keys and values, and nothing else, until one that `ends`: the end before them came too early.
+/// Whether `lines` begin with keys and values, and nothing else, until one that `ends` right below: the end before them
+/// came too early. A line of dashes apart from them is a rule of the prompt.
 fn is_keys(lines: &[&str], ends: impl Fn(&str) -> bool) -> bool {
     let Some(end) = lines.iter().position(|line| ends(line)) else { return false };
+    if lines[..end].last().is_none_or(|line| line.trim().is_empty()) {
+        return false;
+    }
     let mut written = lines[..end].iter().filter(|line| !line.trim().is_empty()).peekable();
     written.peek().is_some_and(|line| value_of(line).is_some())
         && written.all(|line| value_of(line).is_some() || line.starts_with([' ', '\t']) || line.starts_with("- "))
@@ -327,6 +331,7 @@ mod tests {
             b"---\nname: a\n---\nmode: b\ntools:\n  - x\n- y\n---\nbody",
             "2|name: a|mode: b\ntools:\n  - x\n- y\n---\nbody|4|mode: b\ntools:\n  - x\n- y []",
         );
+        check(b"---\nname: a\n---\nTools: x\n\n---\nbody", "2|name: a|Tools: x\n\n---\nbody []");
         check(b"---\nname: a\n---\nUse it: so\n---\nbody", "2|name: a|Use it: so\n---\nbody []");
         check(b"---\nname: a\n---\nKey: so\nand so\n---\nbody", "2|name: a|Key: so\nand so\n---\nbody []");
         check(b"---\nname: a\n---\nKey: so\nbody", "2|name: a|Key: so\nbody []");

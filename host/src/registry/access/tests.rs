@@ -76,6 +76,7 @@ fn what_can_be_read_is_meant() {
     check("agents: [a, b]\ntools: Agent(b, c)", "[Agent(b, c)] spawns [b]");
     // Whom it is for.
     check("mode: primary", "- by [main]");
+    check("mode: plan\nfoo: @x", "- readonly");
     check("mode: primary\nallowed_callers: [x]", "- by [x]");
     check("mode: primary\nmode: subagent", "- by [main] duplicate_key@5");
     check("mode: Ask", "- readonly");
