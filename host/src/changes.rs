@@ -222,6 +222,13 @@ impl Changes {
 fn changes_the_row(kind: Kind) -> bool {
     match kind {
         Kind::Status | Kind::ModelCall | Kind::ModelAnswer | Kind::ToolCall => true,
-        Kind::ModelRetry | Kind::ToolResult | Kind::Message | Kind::Progress | Kind::Stderr | Kind::Link => false,
+        Kind::ModelRetry
+        | Kind::ToolResult
+        | Kind::Message
+        | Kind::Progress
+        | Kind::Stderr
+        | Kind::Link
+        | Kind::Refused
+        | Kind::Server => false,
     }
 }

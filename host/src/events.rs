@@ -31,6 +31,10 @@ named! {
         ToolCall = "tool_call",
         /// A tool call ends.
         ToolResult = "tool_result",
+        /// A call was refused, and by which rule.
+        Refused = "refused",
+        /// What became of a tool server that the process uses.
+        Server = "server",
         /// A message was sent by the process or to it.
         Message = "message",
         /// The runner tells how far it is.

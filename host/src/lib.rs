@@ -14,7 +14,7 @@
 //! * [`tools`]: the table, and who may call what; [`caller`]: who asks; [`app`]: tools and approval of an app;
 //! * memory: [`registry`] and [`search`] (assistants), [`process_table`], [`message_box`], [`conversation`],
 //!   [`events`] and [`changes`], all over [`store`] (SQLite, one writer);
-//! * outside: `supervisor`, [`launcher`], [`model`], [`hooks`];
+//! * outside: `supervisor`, [`launcher`], [`model`], [`servers`] (tools of others), [`hooks`];
 //! * people: [`config`], [`trust`], `cli` (feature `cli`), [`text`];
 //! * shared: `names` (enums whose names are stored), `whole` (files that are written whole or not at all).
 //!
@@ -88,6 +88,7 @@ mod names;
 pub mod process_table;
 pub mod registry;
 pub mod search;
+pub mod servers;
 mod session;
 pub mod store;
 mod supervisor;

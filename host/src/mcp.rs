@@ -19,7 +19,8 @@ use tokio_util::sync::CancellationToken;
 use crate::caller::{Caller, MAIN};
 use crate::host::{Ending, Host};
 use crate::store::StoreError;
-use crate::tools::{self, Along, Audience, CallError};
+use crate::tools::profile::Profile;
+use crate::tools::{self, Along, CallError};
 
 mod progress;
 
@@ -75,7 +76,7 @@ where
     T: IntoTransport<RoleServer, E, A>,
     E: std::error::Error + Send + Sync + 'static,
 {
-    let door = Door::new(host.clone(), session);
+    let door = Door { host: host.clone(), session, profile: Profile::default() };
     // A child: the service cancels the token that it is given when it ends.
     let served = match door.serve_with_ct(transport, stop.child_token()).await {
         Ok(running) => running.waiting().await.map(|_| ()).map_err(|error| error.to_string()),
@@ -134,13 +135,13 @@ where
 struct Door {
     host: Host,
     session: SessionId,
-    tools: Vec<Tool>,
+    profile: Profile,
 }
 
 impl Door {
-    fn new(host: Host, session: SessionId) -> Self {
-        let tools = host.tools().iter().filter(|tool| tool.audience == Audience::Everyone).map(as_mcp).collect();
-        Self { host, session, tools }
+    /// What the client is offered now.
+    fn listed(&self) -> Vec<Tool> {
+        self.profile.listed(&self.host).iter().map(as_mcp).collect()
     }
 }
 
@@ -164,7 +165,7 @@ impl ServerHandler for Door {
     fn get_info(&self) -> ServerConfig {
         let mut info = ServerConfig::new(ServerCapabilities::builder().enable_tools().build());
         info.server_info = Implementation::new(SERVER_NAME, env!("CARGO_PKG_VERSION")).with_title("Assistant Host");
-        info.instructions = Some(tools::instructions(self.host.limits()));
+        info.instructions = Some(self.profile.instructions(&self.host));
         info
     }
 
@@ -173,11 +174,11 @@ impl ServerHandler for Door {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(self.tools.clone()))
+        Ok(ListToolsResult::with_all_items(self.listed()))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.tools.iter().find(|tool| tool.name == name).cloned()
+        self.listed().into_iter().find(|tool| tool.name == name)
     }
 
     async fn call_tool(
@@ -189,7 +190,7 @@ impl ServerHandler for Door {
         let caller = Caller::Session(self.session);
         let (waits, waited_for) = watch::channel(Vec::new());
         let along = Along { waits: Some(waits), ..Along::default() };
-        let call = tools::call(&self.host, caller, &request.name, arguments, context.ct.clone(), along);
+        let call = self.profile.call(&self.host, caller, &request.name, arguments, context.ct.clone(), along);
         let called = tokio::select! {
             called = call => called,
             () = progress::tell(&self.host, &context, waited_for) => {
@@ -203,7 +204,8 @@ impl ServerHandler for Door {
                 Err(error) => Err(ErrorData::internal_error(error.to_string(), None)),
             },
             Err(CallError::UnknownTool(name)) => {
-                let names: Vec<&str> = self.tools.iter().map(|tool| tool.name.as_ref()).collect();
+                let listed = self.profile.listed(&self.host);
+                let names: Vec<&str> = listed.iter().map(|tool| tool.name.as_ref()).collect();
                 let message = format!("there is no tool `{name}`; there are: {}", names.join(", "));
                 Err(ErrorData::invalid_params(message, None))
             }

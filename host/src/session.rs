@@ -4,13 +4,12 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use assistant_protocol::error::{Kind, RpcError};
 use assistant_protocol::ids::ProcessId;
 use assistant_protocol::methods::{Cancel, Initialize, Run, Shutdown};
 use assistant_protocol::peer::{self, CallError, LinkEnd, Oddities, Peer, PeerLimits};
 use assistant_protocol::types::{
     CancelParams, Empty, HostCapabilities, InitializeParams, MAX_FRAME_BYTES, PROTOCOL_VERSION, Program, RunLimits,
-    RunParams, RunResult, StopReason,
+    RunParams, RunResult,
 };
 use serde_json::json;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -20,13 +19,17 @@ use crate::host::Host;
 use crate::launcher::{self, Child, Launched};
 use crate::limits::Limits;
 use crate::process_table::{self, End, Process, Reason, Settled, Took};
+use crate::registry::Definition;
 use crate::store::StoreError;
 
 mod account;
 mod begin;
 mod deliver;
 mod hand_in;
+mod judge;
+mod kit;
 mod link;
+mod permit;
 mod stall;
 mod stderr;
 mod stored;
@@ -37,6 +40,7 @@ mod went;
 
 use begin::{first_run, load};
 use deliver::Delivery;
+use kit::Kit;
 use link::Link;
 use stall::Stalled;
 use stored::{STORE_AGAIN, stored};
@@ -75,7 +79,11 @@ async fn run_to_the_end(host: &Host, process: ProcessId) -> Result<(), StoreErro
     let started = runner.start(&loaded.row).await;
     drop(permit);
     let ended = match started {
-        Ok(()) => runner.drive(first_run(host, loaded)).await,
+        Ok(()) => {
+            let failed = runner.fit_out(&loaded.definition).await;
+            let tools = runner.link.kit().specs();
+            runner.drive(first_run(loaded, tools, &failed)).await
+        }
         Err(error) => runner.end(error).await,
     };
     let finished = runner.finish().await;
@@ -177,6 +185,18 @@ impl Runner {
         }
     }
 
+    /// Gets the tools of the servers that the definition names; those that cannot be had are given back.
+    async fn fit_out(&mut self, definition: &Definition) -> Vec<(String, String)> {
+        let own = || Kit::own(&self.host, &self.link.row, definition);
+        let (kit, failed) = tokio::select! {
+            fitted = own().with_servers(&self.link, definition) => fitted,
+            // It is told when it runs, which it does at once.
+            _ = told_to_stop(&self.host, self.process) => (own(), Vec::new()),
+        };
+        self.link.fit_out(kit);
+        failed
+    }
+
     /// Runs, settles, and runs again while there is mail, until the process has ended.
     async fn drive(&mut self, first: RunParams) -> Result<(), StoreError> {
         // The runner keeps its conversation: a history given again would take the place of what was said since.
@@ -258,45 +278,6 @@ impl Runner {
             }
             Stop::Stalled(how) => how.words(&self.limits),
         }
-    }
-
-    /// What an answered `run` means for the process.
-    async fn judge(&mut self, answer: Result<RunResult, CallError>) -> End {
-        let result = match answer {
-            Ok(result) => result,
-            Err(CallError::Answered(error)) => return self.judge_error(&error),
-            Err(CallError::Closed) => {
-                let (reason, error) = self.how_it_went().await;
-                return failed(reason, error);
-            }
-            Err(error) => return failed(Reason::ProtocolError, error.to_string()),
-        };
-        let text = cut_bytes(result.content.as_text().into_owned(), self.limits.result_bytes);
-        match result.stop_reason {
-            StopReason::Finished | StopReason::FinalAnswer | StopReason::Length => {
-                End::Finished { result: text, structured: result.structured }
-            }
-            StopReason::Refused => {
-                let partial = (!text.trim().is_empty()).then_some(text);
-                End::Failed { reason: Reason::ModelFailed, error: "the model refused to answer".to_owned(), partial }
-            }
-            StopReason::Cancelled => {
-                failed(Reason::ProtocolError, "the runner answered `cancelled`, and nobody had asked for it")
-            }
-        }
-    }
-
-    fn judge_error(&self, error: &RpcError) -> End {
-        let partial = self.link.partial();
-        let reason = match error.kind() {
-            Some(Kind::ModelFailed) => Reason::ModelFailed,
-            // A conversation that is longer than a line may be is longer than any model takes.
-            Some(Kind::ContextExceeded | Kind::FrameTooLarge) => Reason::ContextExceeded,
-            Some(Kind::BudgetExceeded) => Reason::BudgetExceeded,
-            Some(Kind::DeadlineExceeded) => Reason::TimedOut,
-            _ => Reason::ProtocolError,
-        };
-        End::Failed { reason, error: crate::text::cut(&error.message, 2_000), partial }
     }
 
     /// Ends a process that is to stop, with what it had.

@@ -8,6 +8,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use assistant_protocol::peer::Turn;
+use assistant_protocol::types::{Part, ToolCallResult};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
@@ -19,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::caller::Caller;
 use crate::host::Host;
 use crate::limits::Limits;
+use crate::servers::Given;
 
 mod app;
 mod arguments;
@@ -33,7 +35,9 @@ mod log;
 mod messages;
 mod once;
 pub(crate) mod outfit;
+pub mod policy;
 mod processes;
+pub mod profile;
 mod questions;
 pub(crate) mod record;
 pub mod schema;
@@ -51,6 +55,7 @@ pub use texts::instructions;
 pub(crate) use wait::Waits;
 
 /// One row of the table.
+#[derive(Clone)]
 pub struct Tool {
     /// Its name: `^[a-z][a-z0-9_]{2,29}$`.
     pub name: Cow<'static, str>,
@@ -68,7 +73,7 @@ pub struct Tool {
     pub output_schema: Value,
     /// Whoever approves calls is waited for.
     asks_first: bool,
-    run: Box<dyn Fn(Call) -> BoxFuture<'static, Result<Output, ToolError>> + Send + Sync>,
+    run: Arc<dyn Fn(Call) -> BoxFuture<'static, Result<Output, ToolError>> + Send + Sync>,
 }
 
 impl Tool {
@@ -132,14 +137,39 @@ pub(crate) struct Along {
 pub struct Output {
     /// The structured result, complete in itself.
     pub value: Value,
+    /// What a model is shown instead of the value as text: texts, pictures, handles.
+    pub content: Option<Vec<Part>>,
+    /// The call failed in a way that the model can mend; only tools of others say so in their result.
+    pub is_error: bool,
     /// It is recorded in the conversation of the calling process already, with what it handed over.
     pub recorded: bool,
+    /// It is the accepted result of the calling process: its run is over.
+    pub end_run: bool,
 }
 
 impl Output {
     fn new(value: &impl Serialize) -> Result<Self, ToolError> {
-        let value = serde_json::to_value(value).map_err(|error| ToolError::internal(&error))?;
-        Ok(Self { value, recorded: false })
+        Ok(Self::of(serde_json::to_value(value).map_err(|error| ToolError::internal(&error))?))
+    }
+
+    fn of(value: Value) -> Self {
+        Self { value, content: None, is_error: false, recorded: false, end_run: false }
+    }
+
+    /// What a tool server gave.
+    pub(crate) fn of_server(given: Given) -> Self {
+        let value = given.structured.unwrap_or(Value::Null);
+        Self { content: Some(given.content), is_error: given.is_error, ..Self::of(value) }
+    }
+
+    /// The result as a runner gets it.
+    pub(crate) fn result(&self) -> ToolCallResult {
+        let mut result = record::as_result(self.value.clone(), self.is_error);
+        if let Some(content) = &self.content {
+            result.content.clone_from(content);
+        }
+        result.end_run = self.end_run.then_some(true);
+        result
     }
 }
 
@@ -193,7 +223,7 @@ where
         output_schema: schema::output::<R>(),
         input_schema,
         asks_first: false,
-        run: Box::new(move |call| match arguments::read::<P>(&call.arguments, &known) {
+        run: Arc::new(move |call| match arguments::read::<P>(&call.arguments, &known) {
             Ok(params) => run(call, params).boxed(),
             Err(error) => std::future::ready(Err(error)).boxed(),
         }),
@@ -219,6 +249,19 @@ pub(crate) async fn call(
     if matches!((tool.audience, caller), (Audience::Runners, Caller::Session(_))) {
         return Err(unknown());
     }
+    call_row(host, caller, tool, arguments, cancelled, along).await
+}
+
+/// Calls a row of whatever list for a caller who is offered it.
+pub(crate) async fn call_row(
+    host: &Host,
+    caller: Caller,
+    tool: &Tool,
+    arguments: Map<String, Value>,
+    cancelled: CancellationToken,
+    along: Along,
+) -> Result<Output, CallError> {
+    let name = tool.name.as_ref();
     host.note_sleep().await.map_err(ToolError::from)?;
     if let Caller::Session(session) = caller {
         host.look_after(session, name, &arguments).await.map_err(ToolError::from)?;

@@ -36,6 +36,8 @@ pub(crate) fn in_words(kind: &str, data: &Value) -> Option<String> {
         "tool_call" => format!("calls {}", text("tool")),
         "tool_result" if data["is_error"] == true => format!("{} failed", text("tool")),
         "tool_result" => return None,
+        "refused" => format!("{} was refused: {}", text("tool"), text("rule")),
+        "server" => format!("server {}: {}", text("server"), text("what")),
         "message" => format!("{}: {} to {}", text("kind"), text("from"), text("to")),
         "progress" => text("text"),
         "stderr" => format!("stderr: {}", text("line")),

@@ -57,6 +57,9 @@ pub struct Definition {
     /// Tools that it must not have, whatever `tools` says.
     #[serde(default)]
     pub disallowed_tools: Vec<String>,
+    /// Tools for whose calls somebody has to be asked first, whatever `tools` says. Patterns as in `tools`.
+    #[serde(default)]
+    pub ask_tools: Vec<String>,
     /// The models that it wishes for, best first; empty is the spawner's.
     #[serde(default)]
     pub model: Vec<String>,

@@ -123,6 +123,7 @@ fn blank(bytes: &[u8], path: &Path, source: Source, dialect: Dialect, system_pro
         system_prompt,
         tools: None,
         disallowed_tools: Vec::new(),
+        ask_tools: Vec::new(),
         model: Vec::new(),
         tags: Vec::new(),
         allowed_callers: None,

@@ -127,6 +127,7 @@ fn frontmatter(definition: &Definition) -> String {
         system_prompt: _,
         tools,
         disallowed_tools,
+        ask_tools: _,
         model,
         tags,
         allowed_callers,

@@ -42,23 +42,19 @@ pub(super) async fn load(host: &Host, process: ProcessId) -> Result<Option<Loade
 }
 
 /// The first `run`: the prompt with what the assistant has to know of its run, the task, and its tools.
-pub(super) fn first_run(host: &Host, loaded: Loaded) -> RunParams {
+///
+/// `failed` are servers whose tools are not there, each with the reason.
+pub(super) fn first_run(loaded: Loaded, tools: Vec<ToolSpec>, failed: &[(String, String)]) -> RunParams {
     let Loaded { row, definition, history, .. } = loaded;
     let mut system_prompt = definition.system_prompt.clone();
-    system_prompt.push_str(&told_of_lacks(&row));
+    system_prompt.push_str(&told_of_lacks(&row, failed));
     system_prompt.push_str(&told_of_itself(&row));
-    let granted = |name: &String| host.tools().iter().find(|tool| tool.name == **name);
-    let tools = row.tools.iter().filter_map(granted).map(|tool| ToolSpec {
-        name: tool.name.to_string(),
-        description: tool.description.clone(),
-        input_schema: tool.input_schema.clone(),
-    });
     RunParams {
         assistant: AssistantBrief { id: row.assistant_id.clone(), name: definition.name.clone(), system_prompt },
         query: (!row.query.is_empty()).then(|| row.query.clone()),
         context: row.context.clone(),
         inputs: None,
-        tools: tools.collect(),
+        tools,
         output_schema: None,
         history,
     }
@@ -88,7 +84,9 @@ fn told_of_itself(row: &Process) -> String {
 }
 
 /// What an assistant is told about the tools that its definition asks for and that are not here.
-fn told_of_lacks(row: &Process) -> String {
-    let lacks: Vec<grants::Unavailable> = serde_json::from_str(&row.unavailable_tools).unwrap_or_default();
+fn told_of_lacks(row: &Process, failed: &[(String, String)]) -> String {
+    let mut lacks: Vec<grants::Unavailable> = serde_json::from_str(&row.unavailable_tools).unwrap_or_default();
+    let failed = failed.iter().map(|(server, why)| (format!("{server}__*"), why.clone()));
+    lacks.extend(failed.map(|(tool, why)| grants::Unavailable { tool, why }));
     grants::told_in_prompt(&lacks).unwrap_or_default()
 }

@@ -1,7 +1,7 @@
 //! What a runner may ask, and how it is answered.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use assistant_protocol::error::{Kind, RpcError};
 use assistant_protocol::ids::ThreadId;
@@ -27,6 +27,7 @@ use crate::store::{StoreError, Tx};
 use crate::tools::{self, Along, CallError};
 
 use super::hand_in::LastTurn;
+use super::kit::Kit;
 use super::stall::Pulse;
 use super::tool_call;
 use super::turn::{self, Conversation};
@@ -56,6 +57,8 @@ pub(super) struct Link {
     pub(super) last_turn: LastTurn,
     /// When something happened last.
     pub(super) pulse: Pulse,
+    /// Set before the first `run`.
+    kit: OnceLock<Arc<Kit>>,
 }
 
 /// The methods that a runner may call.
@@ -82,7 +85,20 @@ impl Link {
             run: Mutex::default(),
             progress: AtomicU32::new(0),
             last_turn: LastTurn::default(),
+            kit: OnceLock::new(),
         }
+    }
+
+    /// The tools of the run are known.
+    pub(super) fn fit_out(&self, kit: Kit) {
+        if self.kit.set(Arc::new(kit)).is_err() {
+            tracing::error!(process = %self.row.id, "a run was given its tools twice");
+        }
+    }
+
+    /// The tools of the run; none before the first `run`.
+    pub(super) fn kit(&self) -> Arc<Kit> {
+        self.kit.get().cloned().unwrap_or_default()
     }
 
     /// A `run` begins: its calls live until [`Link::end_run`].

@@ -2,18 +2,21 @@
 //! answered from the record.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use assistant_protocol::error::{Kind, RpcError};
 use assistant_protocol::service::CallCx;
 use assistant_protocol::types::{ToolCallParams, ToolCallResult};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
+use super::kit::Item;
 use super::link::{Link, NotBegun, cancelled, internal};
+use super::permit::{self, permit};
 use crate::caller::Caller;
 use crate::process_table;
 use crate::store::StoreError;
 use crate::tools::record::{self, Begun};
-use crate::tools::{self, Along, CallError, Recorder, ToolError};
+use crate::tools::{self, Along, CallError, Output, Recorder, ToolError};
 
 /// Tools whose calls of one process are carried out in the order in which they came: others see it.
 const IN_ORDER: [&str; 5] = ["ask_parent", "cancel_assistant", "reply_assistant", "send_message", "spawn_assistant"];
@@ -24,11 +27,13 @@ pub(super) async fn on_tool_call(
     cx: CallCx,
 ) -> Result<ToolCallResult, RpcError> {
     link.own(params.thread_id)?;
-    if !link.row.tools.contains(&params.tool_name) {
+    let kit = link.kit();
+    let Some(item) = kit.find(&params.tool_name) else {
         let shown: String = params.tool_name.chars().take(64).collect();
-        let message = format!("there is no tool `{shown}`; this assistant has: {}", link.row.tools.join(", "));
+        permit::refuse(&link, &params.call_id, &shown, "no tool of this assistant has that name").await;
+        let message = format!("there is no tool `{shown}`; this assistant has: {}", kit.names());
         return Err(RpcError::new(Kind::UnknownTool, message));
-    }
+    };
     if IN_ORDER.contains(&params.tool_name.as_str()) {
         let its_turn = async {
             cx.turn.come().await;
@@ -54,7 +59,7 @@ pub(super) async fn on_tool_call(
         Ok(begun)
     });
     let _in_flight = link.pulse.exempt();
-    let call = || link.while_needed(&cx, call_tool(&link, &params, &cx, &recorder));
+    let call = || link.while_needed(&cx, call_tool(&link, item, &params, &cx, &recorder));
     let (begun, called) = if tools::only_looks(&link.host, &params.tool_name) {
         let (begun, called) = tokio::join!(begun, call());
         (begun?, Some(called))
@@ -100,27 +105,25 @@ enum Called {
     Unclear(ToolCallResult),
 }
 
-async fn call_tool(link: &Link, params: &ToolCallParams, cx: &CallCx, recorder: &Recorder) -> Result<Called, RpcError> {
+async fn call_tool(
+    link: &Link,
+    item: &Item,
+    params: &ToolCallParams,
+    cx: &CallCx,
+    recorder: &Recorder,
+) -> Result<Called, RpcError> {
     let arguments = match &params.arguments {
         Value::Object(map) => Ok(map.clone()),
-        Value::Null => Ok(serde_json::Map::new()),
+        Value::Null => Ok(Map::new()),
         other => Err(ToolError::bad_argument(format!("the arguments are an object, not {other}"), "Give an object.")),
     };
     let called = match arguments {
         Ok(arguments) => {
-            let caller = Caller::Process(link.row.id);
-            let along = Along {
-                recorder: Some(recorder.clone()),
-                handed_by: Some(recorder.call_id.clone()),
-                turn: Some(cx.turn.clone()),
-                ..link.along().await
-            };
-            let call = tools::call(&link.host, caller, &params.tool_name, arguments, cx.cancelled.clone(), along);
             let within = tools::time_limit(&link.host, &params.tool_name, &link.limits);
             tokio::select! {
                 biased;
                 hand_in = link.last_turn.until_told() => Err(hand_in.refusal().into()),
-                called = tokio::time::timeout(within, call) => {
+                called = tokio::time::timeout(within, make(link, item, arguments, cx, recorder, within)) => {
                     called.unwrap_or_else(|_| Err(ToolError::too_slow(within).into()))
                 }
             }
@@ -128,13 +131,38 @@ async fn call_tool(link: &Link, params: &ToolCallParams, cx: &CallCx, recorder: 
         Err(error) => Err(error.into()),
     };
     match called {
-        Ok(output) if output.recorded => Ok(Called::Recorded(record::as_result(output.value, false))),
-        Ok(output) => Ok(Called::New(record::as_result(output.value, false))),
+        Ok(output) if output.recorded => Ok(Called::Recorded(output.result())),
+        Ok(output) => Ok(Called::New(output.result())),
         Err(CallError::Tool(error)) => Ok(Called::Unclear(record::as_result(json!(error), true))),
         Err(CallError::UnknownTool(name)) => {
             Err(RpcError::new(Kind::UnknownTool, format!("there is no tool `{name}`")))
         }
     }
+}
+
+/// Makes a call where it is permitted: the host's own tools and the app's by the table, others by their server.
+async fn make(
+    link: &Link,
+    item: &Item,
+    arguments: Map<String, Value>,
+    cx: &CallCx,
+    recorder: &Recorder,
+    within: Duration,
+) -> Result<Output, CallError> {
+    permit(link, item, &recorder.call_id, &arguments).await?;
+    let Some(served) = &item.served else {
+        let along = Along {
+            recorder: Some(recorder.clone()),
+            handed_by: Some(recorder.call_id.clone()),
+            turn: Some(cx.turn.clone()),
+            ..link.along().await
+        };
+        let (caller, name) = (Caller::Process(link.row.id), &item.spec.name);
+        return tools::call(&link.host, caller, name, arguments, cx.cancelled.clone(), along).await;
+    };
+    let given = link.kit().servers.call(served, arguments, within).await;
+    let given = given.map_err(|error| ToolError::new(error.code, error.message, "Go on without it, and say so."))?;
+    Ok(Output::of_server(given))
 }
 
 /// Sees to it that a result is recorded, and gives the one that stands.

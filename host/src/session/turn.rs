@@ -243,7 +243,8 @@ fn ask(
     options: Option<&serde_json::Map<String, serde_json::Value>>,
 ) -> Ask {
     let system: Vec<_> = system.iter().map(|message| message.content.as_text()).collect();
-    let granted = |tool: &ToolSpec| link.row.tools.contains(&tool.name);
+    let kit = link.kit();
+    let granted = |tool: &ToolSpec| kit.find(&tool.name).is_some();
     let max = options.and_then(|options| options.get("max_output_tokens")).and_then(serde_json::Value::as_u64);
     Ask {
         system: (!system.is_empty()).then(|| system.join("\n\n")),

@@ -9,10 +9,14 @@ use super::writer::wal_of;
 use super::{BUSY_MS, StoreError, Tuning, flags};
 
 /// Each step takes the schema one version on; `PRAGMA user_version` counts them.
-pub(super) const MIGRATIONS: &[&str] =
-    &[include_str!("migrations/1.sql"), include_str!("migrations/2.sql"), include_str!("migrations/3.sql")];
+pub(super) const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/1.sql"),
+    include_str!("migrations/2.sql"),
+    include_str!("migrations/3.sql"),
+    include_str!("migrations/4.sql"),
+];
 /// Tables of the newest schema.
-const TABLES: i64 = 11;
+const TABLES: i64 = 13;
 /// What is kept of the write-ahead log once it is copied back.
 const WAL_KEPT_BYTES: u64 = 1024 * 1024;
 /// Statements that a connection keeps prepared: all that this program has. SQLite takes longer to prepare one than to

@@ -1,6 +1,7 @@
 //! Tools of the embedding app, as rows of the table.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -56,7 +57,7 @@ fn row(tool: AppTool, limits: Limits) -> Tool {
         input_schema: tool.input_schema.clone(),
         asks_first: tool.needs_approval,
         output_schema: json!({ "type": "object", "properties": {} }),
-        run: Box::new(move |call| run(tool.clone(), limits, call).boxed()),
+        run: Arc::new(move |call| run(tool.clone(), limits, call).boxed()),
     }
 }
 
@@ -83,7 +84,7 @@ async fn run(tool: AppTool, limits: Limits, call: Call) -> Result<Output, ToolEr
         let message = format!("{} gave {bytes} bytes, the most is {}", tool.name, limits.result_bytes);
         return Err(ToolError::limit("result_bytes", message, "Ask it for less at once."));
     }
-    Ok(Output { value, recorded: false })
+    Ok(Output::of(value))
 }
 
 /// The principal who calls, and the process that does.

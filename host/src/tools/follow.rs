@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::processes::mine;
-use super::{Audience, Call, Hints, Output, Tool, ToolError, cursor, record, row, wait};
+use super::{Audience, Call, Hints, Output, Tool, ToolError, cursor, row, wait};
 use crate::caller::Caller;
 use crate::events::{self, News};
 use crate::message_box::{self, questions};
@@ -195,7 +195,7 @@ async fn take(
         let waited = Waited { events, still_running, next_cursor: last.to_string(), wait_clamped_to_ms };
         let mut output = Output::new(&waited)?;
         if let Some(recorder) = along.recorder {
-            recorder.finish(tx, &record::as_result(output.value.clone(), false))?;
+            recorder.finish(tx, &output.result())?;
             output.recorded = true;
         }
         Ok::<_, ToolError>(Some(output))

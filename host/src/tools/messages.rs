@@ -7,7 +7,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::once::Once;
-use super::{Audience, Call, Hints, Output, Tool, ToolError, record, row, wait};
+use super::{Audience, Call, Hints, Output, Tool, ToolError, row, wait};
 use crate::caller::Caller;
 use crate::message_box::{self, Received, Wanted};
 use crate::process_table;
@@ -27,7 +27,7 @@ async fn send_message(call: Call, params: SendMessageParams) -> Result<Output, T
     let once = Once::new(&call, "send_message", params.idempotency_key.as_deref(), &asked)?;
     let job = move |tx: &mut Tx<'_>| {
         if let Some(first) = once.as_ref().map(|once| once.first_answer(tx.db)).transpose()?.flatten() {
-            return Ok(Output { value: first, recorded: false });
+            return Ok(Output::of(first));
         }
         let output = Output::new(&message_box::send(tx, caller, &params, &limits)?)?;
         if let Some(once) = &once {
@@ -77,7 +77,7 @@ async fn receive(
             }
             let mut output = Output::new(&RecvMessageResult { wait_clamped_to_ms, ..result })?;
             if let (true, Caller::Process(_), Some(recorder)) = (handed_over, caller, along.recorder) {
-                recorder.finish(tx, &record::as_result(output.value.clone(), false))?;
+                recorder.finish(tx, &output.result())?;
                 output.recorded = true;
             }
             Ok::<_, ToolError>(Some(output))

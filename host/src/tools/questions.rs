@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::{Duration, Instant};
 use uuid::Uuid;
 
-use super::{Audience, Call, Hints, Output, Tool, ToolError, record, row, wait};
+use super::{Audience, Call, Hints, Output, Tool, ToolError, row, wait};
 use crate::caller::Caller;
 use crate::message_box::questions::{self, Question, QuestionState};
 use crate::message_box::{self, Boxed, due};
@@ -175,7 +175,7 @@ async fn answer(
             }
             let mut output = Output::new(&Asked::from(question))?;
             if let Some(recorder) = recorder {
-                recorder.finish(tx, &record::as_result(output.value.clone(), false))?;
+                recorder.finish(tx, &output.result())?;
                 output.recorded = true;
             }
             Ok::<_, ToolError>(Look::Found(output))
@@ -267,7 +267,7 @@ async fn get_pending_questions(call: Call, params: GetPending) -> Result<Output,
         let messages = others.map(|one| one.mail).collect();
         let mut output = Output::new(&Pending { questions: found.into_iter().map(one).collect(), messages })?;
         if let (true, Some(recorder)) = (handed_over, along.recorder) {
-            recorder.finish(tx, &record::as_result(output.value.clone(), false))?;
+            recorder.finish(tx, &output.result())?;
             output.recorded = true;
         }
         Ok::<_, ToolError>(output)

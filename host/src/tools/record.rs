@@ -107,5 +107,6 @@ impl Recorder {
 /// A tool's value as a runner gets it.
 pub(crate) fn as_result(value: Value, is_error: bool) -> ToolCallResult {
     let content = vec![Part::text(super::as_text(&value))];
-    ToolCallResult { content, structured_content: Some(value), is_error, end_run: None }
+    let structured_content = (!value.is_null()).then_some(value);
+    ToolCallResult { content, structured_content, is_error, end_run: None }
 }

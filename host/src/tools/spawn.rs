@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::grants::{self, Unavailable};
 use super::once::Once;
-use super::{Audience, Call, Hints, Output, Tool, ToolError, record, row, untrusted, wait};
+use super::{Audience, Call, Hints, Output, Tool, ToolError, row, untrusted, wait};
 use crate::caller::Caller;
 use crate::message_box;
 use crate::process_table::{self, Capacity, Cause, NewProcess, Reason, Status};
@@ -319,7 +319,7 @@ async fn wait_for(call: &Call, mut told: Value, params: &Spawn) -> Result<Output
         told["wait_clamped_to_ms"] = json!(clamped);
     }
     if wait_ms == 0 {
-        return Ok(Output { value: told, recorded: false });
+        return Ok(Output::of(told));
     }
     let process = ProcessId::deserialize(&told["process_id"]).map_err(|error| ToolError::internal(&error))?;
     let on: [Uuid; 2] = [process.into(), call.caller.into()];
@@ -341,7 +341,7 @@ async fn wait_for(call: &Call, mut told: Value, params: &Spawn) -> Result<Output
         ))
     });
     let (status, capacity) = looked.await?;
-    let mut output = Output { value: Arc::unwrap_or_clone(told), recorded: false };
+    let mut output = Output::of(Arc::unwrap_or_clone(told));
     output.value["status"] = json!(status);
     output.value["capacity"] = json!(capacity);
     Ok(output)
@@ -366,12 +366,12 @@ async fn hand_over(call: &Call, process: ProcessId, told: &Arc<Value>) -> Result
                 messages: before.map(|one| one.mail).collect(),
                 more: !all,
             };
-            let mut output = Output { value: Value::clone(&told), recorded: false };
+            let mut output = Output::of(Value::clone(&told));
             output.value["status"] = json!(row.status);
             output.value["result"] = json!(result);
             output.value["capacity"] = json!(process_table::capacity(tx.db, row.id, &limits, tx.now)?);
             if let Some(recorder) = along.recorder {
-                recorder.finish(tx, &record::as_result(output.value.clone(), false))?;
+                recorder.finish(tx, &output.result())?;
                 output.recorded = true;
             }
             Ok::<_, ToolError>(output)

@@ -1,0 +1,94 @@
+//! The tools of one run: those of the host and the app, and those of tool servers.
+
+use assistant_protocol::types::ToolSpec;
+use serde_json::json;
+
+use crate::events::Kind;
+use crate::host::Host;
+use crate::process_table::Process;
+use crate::registry::Definition;
+use crate::servers::{ServedTool, Servers};
+use crate::tools::policy::{Policy, ToolName};
+
+use super::link::Link;
+
+/// What a run can call.
+#[derive(Default)]
+pub(super) struct Kit {
+    pub(super) policy: Policy,
+    pub(super) servers: Servers,
+    items: Vec<Item>,
+}
+
+/// One tool of a run.
+pub(super) struct Item {
+    /// As the model sees it.
+    pub(super) spec: ToolSpec,
+    /// The server that carries it out; none is the host.
+    pub(super) served: Option<ServedTool>,
+}
+
+impl Item {
+    /// Its name as rules speak of it.
+    pub(super) fn name(&self) -> ToolName<'_> {
+        match &self.served {
+            Some(served) => ToolName { server: Some(&served.server), tool: &served.tool },
+            None => ToolName { server: None, tool: &self.spec.name },
+        }
+    }
+}
+
+impl Kit {
+    /// What the host and the app give to a process; nothing is started.
+    pub(super) fn own(host: &Host, row: &Process, definition: &Definition) -> Self {
+        let granted = |name: &String| host.tools().iter().find(|tool| tool.name == **name);
+        let item = |tool: &crate::tools::Tool| Item {
+            spec: ToolSpec {
+                name: tool.name.to_string(),
+                description: tool.description.clone(),
+                input_schema: tool.input_schema.clone(),
+            },
+            served: None,
+        };
+        Self {
+            policy: Policy::of(definition, host.tool_aliases()),
+            servers: Servers::default(),
+            items: row.tools.iter().filter_map(granted).map(item).collect(),
+        }
+    }
+
+    /// Adds the tools of the servers that the definition names, and starts them where they do not run. Those that cannot
+    /// be had are told in the log, and given back with the reason.
+    pub(super) async fn with_servers(mut self, link: &Link, definition: &Definition) -> (Self, Vec<(String, String)>) {
+        self.servers = Servers::of(&link.host, &link.row, definition).await;
+        let (served, failed) = self.servers.tools().await;
+        for (server, why) in &failed {
+            link.record(Kind::Server, json!({ "server": server, "what": why, "failed": true })).await;
+        }
+        for served in served {
+            let offered = ToolName { server: Some(&served.server), tool: &served.tool };
+            let name = format!("{}__{}", served.server, served.tool);
+            if !self.policy.offers(offered) || self.find(&name).is_some() {
+                continue;
+            }
+            let (description, input_schema) = (served.description.clone(), served.input_schema.clone());
+            self.items.push(Item { spec: ToolSpec { name, description, input_schema }, served: Some(served) });
+        }
+        (self, failed)
+    }
+
+    /// The tool of this name.
+    pub(super) fn find(&self, name: &str) -> Option<&Item> {
+        self.items.iter().find(|item| item.spec.name == name)
+    }
+
+    /// What a runner is told of its tools.
+    pub(super) fn specs(&self) -> Vec<ToolSpec> {
+        self.items.iter().map(|item| item.spec.clone()).collect()
+    }
+
+    /// All names, for words about them.
+    pub(super) fn names(&self) -> String {
+        self.items.iter().map(|item| item.spec.name.as_str()).collect::<Vec<_>>().join(", ")
+    }
+}

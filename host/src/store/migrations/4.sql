@@ -1,0 +1,26 @@
+-- Bytes that are too large for a conversation, by the hash of their content: pictures, files, long results.
+CREATE TABLE blobs (
+  hash TEXT PRIMARY KEY,
+  mime_type TEXT NOT NULL,
+  name TEXT,
+  bytes BLOB NOT NULL,
+  created_at INTEGER NOT NULL
+) STRICT;
+
+-- Which process has which: it may read them, and they are kept as long as one of these is.
+CREATE TABLE blob_uses (
+  hash TEXT NOT NULL REFERENCES blobs(hash),
+  process_id TEXT NOT NULL REFERENCES assistant_processes(process_id),
+  PRIMARY KEY (process_id, hash)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX blob_uses_hash ON blob_uses (hash);
+
+-- Pictures and files of the result, as parts in JSON.
+ALTER TABLE assistant_processes ADD COLUMN result_parts TEXT;
+-- Rounds in which a result that did not fit its schema was sent back.
+ALTER TABLE assistant_processes ADD COLUMN output_repairs INTEGER NOT NULL DEFAULT 0;
+-- What a process was told to say of itself, as JSON.
+ALTER TABLE assistant_processes ADD COLUMN reported TEXT;
+
+-- Which list of tools a session is offered.
+ALTER TABLE sessions ADD COLUMN profile TEXT NOT NULL DEFAULT 'orchestrator';
