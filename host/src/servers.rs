@@ -9,6 +9,8 @@ use crate::host::Host;
 use crate::process_table::Process;
 use crate::registry::Definition;
 
+pub mod presets;
+
 /// A tool of a server, as it is offered to an assistant.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServedTool {
