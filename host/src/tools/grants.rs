@@ -1,57 +1,21 @@
 //! Which tools an assistant really has: what its definition asks for, by the names of this host and of other systems.
 
+mod aliases;
 mod denied;
 mod foreign;
+mod roles;
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use self::aliases::{ALIASES, DEFAULT_GRANTS, SPAWNING, TALK, alias};
 use self::denied::Known;
 pub(crate) use self::foreign::is_foreign;
+pub(crate) use self::roles::{roles_of, why_unavailable};
 use super::Tool;
 use crate::registry::{Definition, bare, is_spawner, nearest_name, several};
-
-/// Without a `tools` key an assistant has these.
-const DEFAULT_GRANTS: &[&str] =
-    &["read_file", "list_files", "send_message", "recv_message", "ask_parent", "check_answer"];
-/// What a name that stands for spawning stands for.
-const SPAWNING: &[&str] = &[
-    "search_assistant",
-    "spawn_assistant",
-    "poll_assistant",
-    "wait_assistant",
-    "recv_message",
-    "get_pending_questions",
-    "reply_assistant",
-    "cancel_assistant",
-];
-/// Tools that are a word with those around it; they change nothing else.
-const TALK: &[&str] = &["send_message", "recv_message", "ask_parent", "check_answer"];
-/// Names of other systems' tools. Compared without case; `[tool_aliases]` of the configuration comes first.
-const ALIASES: &[(&str, &[&str])] = &[
-    ("read", &["read_file"]),
-    ("view", &["read_file"]),
-    ("read_many_files", &["read_file"]),
-    ("notebookread", &["read_file"]),
-    ("glob", &["list_files"]),
-    ("ls", &["list_files"]),
-    ("list", &["list_files"]),
-    ("list_directory", &["list_files"]),
-    ("find", &["list_files"]),
-    ("codebase", &["read_file", "list_files"]),
-    ("search/codebase", &["read_file", "list_files"]),
-    ("read/readfile", &["read_file"]),
-    ("search/filesearch", &["list_files"]),
-    ("search/listdirectory", &["list_files"]),
-    ("task", SPAWNING),
-    ("agent", SPAWNING),
-    ("runsubagent", SPAWNING),
-    ("sendmessage", &["send_message"]),
-    ("*", DEFAULT_GRANTS),
-    ("all", DEFAULT_GRANTS),
-];
 
 /// A tool that a definition asks for and that is not here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, serde::Deserialize, JsonSchema)]
@@ -83,11 +47,9 @@ pub fn grant(asked: Option<&[String]>, aliases: &BTreeMap<String, String>, table
     };
     for name in asked {
         match names_of(name, aliases, table) {
-            found if found.is_empty() => grants.unavailable.push(Unavailable {
-                tool: name.clone(),
-                why: "no tool of this host has that name; [tool_aliases] in the configuration maps it to one"
-                    .to_owned(),
-            }),
+            found if found.is_empty() => {
+                grants.unavailable.push(Unavailable { tool: name.clone(), why: why_unavailable(bare(name)) });
+            }
             _ if is_restricted(name) => grants.unavailable.push(Unavailable {
                 tool: name.clone(),
                 why: "it is asked for some calls only, which no tool of this host can be held to; without the parentheses \
@@ -162,8 +124,7 @@ fn names_of(name: &str, aliases: &BTreeMap<String, String>, table: &[Tool]) -> V
     if let Some(tool) = table.iter().find(|tool| tool.name == wanted) {
         return vec![tool.name.to_string()];
     }
-    let alias = ALIASES.iter().find(|(alias, _)| alias.eq_ignore_ascii_case(wanted));
-    alias.map(|(_, names)| names.iter().map(ToString::to_string).collect()).unwrap_or_default()
+    alias(wanted).iter().map(ToString::to_string).collect()
 }
 
 /// The tools that a definition of the app's system grants by service: `workspace` is `builtin_workspace__*`.
@@ -205,9 +166,11 @@ mod tests {
 
     #[test]
     fn names_of_other_systems_are_understood() {
-        check(None, &["ask_parent", "check_answer", "list_files", "read_file", "recv_message", "send_message"], &[]);
+        let default = ["ask_parent", "check_answer", "list_files", "read_file", "recv_message", "search_files"];
+        check(None, &[&default[..], &["send_message"]].concat(), &[]);
         check(Some(&[]), &[], &[]);
-        check(Some(&["Read", "Grep", "Glob", "LS"]), &["list_files", "read_file"], &["Grep"]);
+        check(Some(&["Read", "Grep", "Glob", "LS"]), &["list_files", "read_file", "search_files"], &[]);
+        check(Some(&["Read", "Write"]), &["read_file"], &["Write"]);
         check(Some(&["Fetch", "fetch", "mcp__x__y"]), &["read_file"], &["fetch", "mcp__x__y"]);
         check(
             Some(&["Agent(worker, researcher)"]),
@@ -260,7 +223,7 @@ mod tests {
         check("Bash", None);
         check("LSP", None);
         // Tools that others have.
-        for foreign in ["NotebookEdit", "TaskList, KillShell", "edit/editFiles", "search_files", "list_dir", "Skill"] {
+        for foreign in ["NotebookEdit", "TaskList, KillShell", "edit/editFiles", "Skill"] {
             check(foreign, None);
         }
         check("NotebookEdit, Raed", Some("read"));
@@ -284,6 +247,9 @@ mod tests {
         check("tools: [Read, LS]\ndisallowedTools: [Read(src/*)]", &["list_files"]);
         check("tools: [Read, LS]\ndisallowedTools: ['*']", &[]);
         check("disallowedTools: [read_*, list*]", &talk);
+        // Searching shows what stands in files: it goes with reading, not the other way round.
+        check("tools: [Read, Grep, LS]\ndisallowedTools: Read", &["list_files"]);
+        check("tools: [Read, Grep, LS]\ndisallowedTools: Grep", &["list_files", "read_file"]);
         for all in ["true", "[true]", "all", "[ALL]", "'*'", "{all: true}"] {
             check(&format!("disallowedTools: {all}"), &[]);
         }
@@ -335,7 +301,7 @@ mod tests {
         {
             check(&format!("tools: [Read, LS]\ndisallowedTools: [{all}]"), &[]);
         }
-        for list in ["DIRS", "Dirs(x)", "list_*", "Glob", "search/listDirectory"] {
+        for list in ["DIRS", "Dirs(x)", "list_*", "Glob", "search/listDirectory", "search"] {
             check(&format!("tools: [Read, LS]\ndisallowedTools: [{list}]"), &["read_file"]);
         }
         for other in ["mcp__x__*", "mcp__x", "Bash", "lists", "x/*", "unread_file", "file"] {

@@ -128,6 +128,9 @@ fn tool_hint(tool: &str, table: &[Tool]) -> String {
     if bare.starts_with("mcp_") || bare.contains('*') {
         return format!("`{bare}` belongs to a tool server, and this host has none of that name");
     }
+    if !grants::roles_of(&bare).is_empty() {
+        return grants::why_unavailable(&bare);
+    }
     let known: Vec<&str> = table.iter().map(|tool| tool.name.as_ref()).collect();
     let like = crate::registry::nearest_name(&bare, &known).filter(|_| !grants::is_foreign(&bare));
     let meant = like.map(|name| format!("`{name}` is the nearest name here; ")).unwrap_or_default();
@@ -184,13 +187,23 @@ mod tests {
         check("tools: Read, LS\ndisallowedTools: read_file", false, &["list_files"], &[]);
         check("tools: '*'\ndisallowedTools: '*'", false, &[], &[]);
         check(
-            "tools: readfile, Bash",
+            "tools: raedfile, Bash",
             false,
             &[],
             &[(
                 "tool_unavailable",
-                "not available here: readfile, Bash",
-                "`read_file` is the nearest name here; in the configuration, `[tool_aliases]` with `readfile = \"read_file\"` maps it to a tool of `assistant-host tools`",
+                "not available here: raedfile, Bash",
+                "`read_file` is the nearest name here; in the configuration, `[tool_aliases]` with `raedfile = \"read_file\"` maps it to a tool of `assistant-host tools`",
+            )],
+        );
+        check(
+            "tools: [Write]",
+            false,
+            &[],
+            &[(
+                "tool_unavailable",
+                "not available here: Write",
+                "the host itself only reads; tool_presets = [\"filesystem\"] in the configuration brings a tool server for it",
             )],
         );
         check(

@@ -142,6 +142,15 @@ const DESCRIPTIONS: &[(&str, &str)] = &[
          out. `*` stands for anything within a name and `**` for any folders, as in `src/**/*.rs`; without a pattern \
          you get everything. The list is sorted; `more` tells that it was cut.",
     ),
+    (
+        "search_files",
+        "Searches the text files below your working folder for a regular expression, line by line, as git sees them: \
+         ignored and hidden files are left out. `glob` narrows it to paths, `path` to a folder or one file, `literal` \
+         takes the pattern as text, `files_only` tells only where there are matches, `context` gives the lines around \
+         each. Use it to find where something stands, then read_file from that line on. `more` tells that there are \
+         more matches: go on with `next_offset` as `offset`, or narrow it. Binary and large files are left out and told \
+         in `skipped`.",
+    ),
 ];
 
 /// The description of a tool, numbers not yet filled in.

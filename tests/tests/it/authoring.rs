@@ -127,10 +127,9 @@ description     Checks invoices: all.
 example         Does 77 match?
 source          project
 file            {}
-tools           read_file
-not available   Grep: no tool of this host has that name; [tool_aliases] in the configuration maps it to one
-not available   Bash(git log:*, git show:*): no tool of this host has that name; [tool_aliases] in the configuration \
-         maps it to one
+tools           read_file, search_files
+not available   Bash(git log:*, git show:*): the host itself only reads; tool_presets = [\"shell\"] in the configuration \
+         brings a tool server for it
 model           sonnet
 tags            money
 callers         main
@@ -145,7 +144,7 @@ prompt          11 characters
     assert!(err.starts_with("info: ") && err.contains("shadowed: "), "{err}");
     assert_eq!(home.out(&["show", "Invoice Checker", "--prompt"]).await, "Check them.\n");
     let shown = home.json(&["show", "invoice-checker"]).await;
-    assert_eq!((&shown["granted_tools"], &shown["tags"]), (&json!(["read_file"]), &json!(["money"])));
+    assert_eq!((&shown["granted_tools"], &shown["tags"]), (&json!(["read_file", "search_files"]), &json!(["money"])));
     assert_eq!((&shown["extra"], &shown["system_prompt"]), (&json!({ "color": "red" }), &json!("Check them.")));
     home.fails(&["show", "invoice-cheker"], 3, "near it are `invoice-checker`").await;
     home.fails(&["show", "zzz"], 3, "`assistant-host list` shows them").await;

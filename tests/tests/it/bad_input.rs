@@ -170,7 +170,7 @@ async fn a_panicking_model_is_told_and_the_host_goes_on() {
     client.host.close().await;
 }
 
-/// What `read_file` and `list_files` give for `arguments`, as the assistant sees it.
+/// What the file tools give for `arguments`, as the assistant sees it.
 async fn file_tool(client: &Client, assistant: &str) -> String {
     let spawned = client.spawn(assistant, "go").await;
     client.end(&spawned).await;
@@ -197,9 +197,20 @@ async fn files_are_read_below_the_folder_only() {
         ("b1", "list_files", json!({ "path": ".." }), "{{list_files.code}}"),
         ("b2", "read_file", json!({ "path": "src" }), "{{read_file.message}}"),
         ("b3", "list_files", json!({ "pattern": "[" }), "{{list_files.code}}"),
+        ("c1", "search_files", json!({ "pattern": "t[wh]" }), "{{search_files.matches}}"),
+        ("c2", "search_files", json!({ "pattern": "key", "path": "link.txt" }), "{{search_files.code}}"),
+        ("c3", "search_files", json!({ "pattern": "key" }), "{{search_files.matches}} {{search_files.files_searched}}"),
+        ("c4", "search_files", json!({ "pattern": "(" }), "{{search_files.message}}"),
+        (
+            "c5",
+            "search_files",
+            json!({ "pattern": "THREE", "caseInsensitive": true, "filesOnly": true, "path": "." }),
+            "{{search_files.files}} {{search_files.skipped}}",
+        ),
+        ("c6", "search_files", json!({ "pattern": "x", "glob": "{" }), "{{search_files.code}}"),
     ];
     let files: Vec<(String, String)> =
-        cases.iter().map(|case| (format!("{}.md", case.0), assistant(case.0, "read_file, list_files"))).collect();
+        cases.iter().map(|case| (format!("{}.md", case.0), assistant(case.0, "Read, LS, Grep"))).collect();
     let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
     let steps = |case: &(&str, &str, Value, &str)| json!([{ "text": "1", "tool_calls": [{ "tool_name": case.1, "arguments": case.2 }] }, { "text": case.3 }]);
     let scripts: Vec<(&str, Value)> = cases.iter().map(|case| (case.0, steps(case))).collect();
@@ -231,6 +242,12 @@ async fn files_are_read_below_the_folder_only() {
         r#"["src/deep/a.rs"]"#,
         "not_permitted",
         "`src` is no file",
+        "bad_argument",
+        r#"[{"path":"notes.txt","line":2,"text":"two"},{"path":"notes.txt","line":3,"text":"three"}]"#,
+        "not_permitted",
+        "[] 3",
+        "the pattern is no regular expression: unclosed group, at character 1",
+        r#"["notes.txt"] [{"path":"binary","why":"binary"}]"#,
         "bad_argument",
     ];
     for (case, want) in cases.iter().zip(want) {

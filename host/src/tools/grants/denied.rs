@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::aliases::alone;
 use super::{ALIASES, SPAWNING, TALK, names_of};
 use crate::registry::{fold, is_spawner, narrow, several};
 use crate::tools::Tool;
@@ -11,15 +12,12 @@ const ALL: &[&str] = &["all", "alltools", "any", "anything", "everything"];
 /// This host as a server, folded: its name, and the one that its manual gives it.
 const HOST: &[&str] = &["assistanthost", "assistants"];
 
-/// What other systems call tools that do the same, folded: whoever denies one of these means ours, and nobody asks for it
-/// by them.
-const SAME: &[(&str, &[&str])] = &[
-    ("list_files", &["directorytree", "filesearch", "globsearch", "listdir"]),
-    (
-        "read_file",
-        &["fileread", "fsread", "notebookread", "openfile", "readmanyfiles", "readtextfile", "texteditor", "viewfile"],
-    ),
-];
+/// What other systems call tools that do this among other things, folded: whoever denies one of these means ours, and
+/// nobody asks for it by them.
+const AMONG_OTHERS: &[(&str, &[&str])] =
+    &[("read_file", &["strreplacebasededittool", "strreplaceeditor", "texteditor"])];
+/// A tool that shows what another one shows: whoever denies the second means the first too.
+const SHOWS_TOO: &[(&str, &str)] = &[("search_files", "read_file")];
 
 /// One tool, and the names that it is known by, folded.
 pub(super) struct Known(Vec<String>);
@@ -29,15 +27,21 @@ impl Known {
     pub(super) fn new(tool: &str, aliases: &BTreeMap<String, String>, table: &[Tool]) -> Self {
         // Who hands no work on may still have a word with others.
         let spawns = SPAWNING.contains(&tool) && TALK.contains(&tool);
-        let own =
-            ALIASES.iter().filter(|(alias, names)| *alias != "*" && names.contains(&tool)).map(|(alias, _)| *alias);
+        let shown = SHOWS_TOO.iter().filter(|(ours, _)| *ours == tool).map(|(_, shown)| *shown);
+        let does = |names: &[&str]| names.contains(&tool) || shown.clone().any(|shown| names == [shown]);
+        let own = ALIASES.iter().filter(|(alias, names)| *alias != "*" && does(names)).map(|(alias, _)| *alias);
         let own = own.filter(|_| !spawns);
         // The name that an alias stands for is no alias itself.
-        let gives = |wanted: &str| names_of(wanted, &BTreeMap::new(), table).iter().any(|name| name == tool);
+        let gives = |wanted: &str| {
+            names_of(wanted, &BTreeMap::new(), table)
+                .iter()
+                .any(|name| name == tool || shown.clone().any(|of| of == name))
+        };
         let configured = aliases.iter().filter(|(_, wanted)| gives(wanted) && !(spawns && is_spawner(wanted)));
         let configured = configured.map(|(alias, _)| alias.as_str());
-        let same = SAME.iter().filter(|(ours, _)| *ours == tool).flat_map(|(_, names)| names.iter().copied());
-        let mut names: Vec<String> = [tool].into_iter().chain(own).chain(configured).chain(same).map(folded).collect();
+        let among = AMONG_OTHERS.iter().filter(|(ours, _)| *ours == tool || shown.clone().any(|shown| shown == *ours));
+        let own = own.chain(shown.clone()).chain(among.flat_map(|(_, names)| names.iter().copied()));
+        let mut names: Vec<String> = [tool].into_iter().chain(own).chain(configured).map(folded).collect();
         // A server's name stands for all of its tools, and one of them is known without it too.
         if let Some((server, bare)) = tool.split_once("__") {
             names.extend([server, bare].map(folded));
@@ -58,6 +62,7 @@ impl Known {
         let denied: String = denied.chars().map(narrow).collect();
         let bare = denied.split('(').next().unwrap_or(&denied);
         let bare = bare.trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '*' | '?'));
+        let bare = alone(bare);
         if ALL.contains(&fold(bare).as_str()) {
             return true;
         }
@@ -124,12 +129,21 @@ mod tests {
             let known = Known::new(tool, &BTreeMap::new(), &[]);
             assert_eq!(known.is_denied(denied), expected, "{denied} {tool}");
         };
+        for denied in ["Grep", "search/textSearch", "search_file_content", "codebase", "search"] {
+            check("search_files", denied, true);
+            check("read_file", denied, denied == "codebase");
+            check("send_message", denied, false);
+        }
         for denied in ["list_dir", "ListDir", "directory_tree", "search/fileSearch", "file_search"] {
             check("list_files", denied, true);
             check("read_file", denied, false);
+            check("search_files", denied, false);
         }
-        for denied in ["fs_read", "view_file", "open_file", "NotebookRead", "read_many_files(x)"] {
+        for denied in
+            ["fs_read", "view_file", "open_file", "NotebookRead", "read_many_files(x)", "text_editor", "read_*"]
+        {
             check("read_file", denied, true);
+            check("search_files", denied, true);
             check("send_message", denied, false);
         }
     }
