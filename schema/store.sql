@@ -242,3 +242,7 @@ ALTER TABLE assistant_processes ADD COLUMN reported TEXT;
 
 -- Which list of tools a session is offered.
 ALTER TABLE sessions ADD COLUMN profile TEXT NOT NULL DEFAULT 'orchestrator';
+
+-- The line of conversation that a process goes on with, where its assistant does that; its processes run one after the other.
+ALTER TABLE assistant_processes ADD COLUMN line TEXT;
+CREATE INDEX processes_line ON assistant_processes (assistant_id, line, seq) WHERE line IS NOT NULL;

@@ -22,6 +22,7 @@ mod detach;
 mod doctor;
 mod explain;
 mod export;
+mod extras;
 mod import;
 mod line;
 mod lines;

@@ -15,6 +15,7 @@
 //! * memory: [`registry`] and [`search`] (assistants), [`process_table`], [`message_box`], [`conversation`],
 //!   [`events`] and [`changes`], all over [`store`] (SQLite, one writer);
 //! * outside: `supervisor`, [`launcher`], [`model`], [`servers`] (tools of others), [`hooks`];
+//! * results: [`output_schema`];
 //! * people: [`config`], [`trust`], `cli` (feature `cli`), [`text`];
 //! * shared: `names` (enums whose names are stored), `whole` (files that are written whole or not at all).
 //!
@@ -85,6 +86,7 @@ pub mod mcp;
 pub mod message_box;
 pub mod model;
 mod names;
+pub mod output_schema;
 pub mod process_table;
 pub mod registry;
 pub mod search;

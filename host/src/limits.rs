@@ -22,7 +22,7 @@ macro_rules! limits {
                 let may_be = [
                     "grace_ms", "grace_turn_ms", "shutdown_ms", "retry_for_ms", "client_wait_ms", "stderr_bytes",
                     "stderr_recorded_bytes", "host_idle_ms", "retention_days", "retention_bytes",
-                    "session_grace_ms",
+                    "session_grace_ms", "output_repairs",
                 ];
                 let all = [$((stringify!($name), u64::from(self.$name)),)*];
                 all.iter().find(|(name, value)| *value == 0 && !may_be.contains(name)).map(|(name, _)| *name)
@@ -84,6 +84,8 @@ limits! {
     pending_questions: u32 = 100;
     /// The result of a process.
     result_bytes: u64 = 1024 * 1024;
+    /// How often a result that does not fit its schema is sent back.
+    output_repairs: u32 = 1;
     /// The answer to `initialize`.
     launch_ms: u64 = 10 * 1_000;
     /// From a cancel to the end of the run; the runner has `shutdown_ms` then.

@@ -7,14 +7,15 @@ use assistant_protocol::types::Usage;
 use rusqlite::{Connection, Row, named_params};
 use serde::Serialize;
 
-use crate::limits::Limits;
 use crate::names::named;
 use crate::store::{StoreError, Tx};
 
 pub mod budget;
 mod columns;
 mod end;
+mod given;
 mod keys;
+mod line;
 mod progress;
 pub(crate) mod retention;
 mod session;
@@ -28,7 +29,9 @@ pub use end::{
     End, Settled, Took, UNTIL_THEN, cancel, cancel_marked, end, end_the_living, final_words, keep, recover,
     resume_unsettled, settle,
 };
+pub use given::{Given, given, limits, repair, snapshot};
 pub use keys::{Keyed, keep_keyed, keyed};
+pub use line::TOO_LONG as NOT_CONTINUED;
 pub use progress::{add_usage, count_tool_call, count_turn, exited, wait_begins, wait_ends};
 pub(crate) use session::wake_session;
 pub use session::{
@@ -189,6 +192,8 @@ pub struct Process {
     pub usage_unknown: bool,
     /// Its result, or what it had when it ended otherwise.
     pub result: Option<String>,
+    /// The result as data, where it is that.
+    pub structured: Option<serde_json::Value>,
     /// When it was spawned, Unix milliseconds.
     pub created_at: i64,
     /// When its runner was launched.
@@ -202,7 +207,7 @@ pub struct Process {
 const COLUMNS: &str = "process_id, assistant_id, snapshot, parent_process_id, parent_assistant_id, root_process_id, \
     session_id, thread_id, depth, detached, resumed_from, label, status, reason, cause, error, cancel_requested_at, query, context, \
     working_dir, tools, unavailable_tools, model, turns, tool_calls, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, \
-    reasoning_tokens, usage_unknown, result, created_at, started_at, finished_at, exit_code";
+    reasoning_tokens, usage_unknown, result, structured, created_at, started_at, finished_at, exit_code";
 
 /// The place of a column among [`COLUMNS`].
 macro_rules! at {
@@ -249,6 +254,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Process> {
         },
         usage_unknown: row.get(at!("usage_unknown"))?,
         result: row.get(at!("result"))?,
+        structured: columns::json(row, at!("structured"))?,
         created_at: row.get(at!("created_at"))?,
         started_at: row.get(at!("started_at"))?,
         finished_at: row.get(at!("finished_at"))?,
@@ -369,23 +375,4 @@ pub fn running(tx: &mut Tx<'_>, process: ProcessId) -> Result<(), StoreError> {
 /// What waits for a process to be stopped waits under this id: all other news of the process is none to it.
 pub(crate) fn stop_key(process: ProcessId) -> uuid::Uuid {
     uuid::Uuid::from_u128(!process.uuid().as_u128())
-}
-
-/// The limits that a process runs under.
-///
-/// # Errors
-/// The store's.
-pub fn limits(db: &Connection, process: ProcessId) -> Result<Limits, StoreError> {
-    let mut look = db.prepare_cached("SELECT limits FROM assistant_processes WHERE process_id = ?1")?;
-    let json: String = look.query_row([process.to_string()], |row| row.get(0))?;
-    serde_json::from_str(&json).map_err(|error| StoreError::Damaged(error.to_string()))
-}
-
-/// The definition that a process started with, as JSON.
-///
-/// # Errors
-/// The store's.
-pub fn snapshot(db: &Connection, hash: &str) -> Result<String, StoreError> {
-    let mut look = db.prepare_cached("SELECT definition FROM snapshots WHERE hash = ?1")?;
-    Ok(look.query_row([hash], |row| row.get(0))?)
 }

@@ -23,12 +23,14 @@ use crate::registry::Definition;
 use crate::store::StoreError;
 
 mod account;
+mod answer;
 mod begin;
 mod deliver;
 mod hand_in;
 mod judge;
 mod kit;
 mod link;
+mod memory;
 mod permit;
 mod stall;
 mod stderr;
@@ -38,6 +40,7 @@ mod turn;
 mod watch;
 mod went;
 
+use answer::Answering;
 use begin::{first_run, load};
 use deliver::Delivery;
 use kit::Kit;
@@ -70,10 +73,14 @@ pub(crate) async fn run(host: Host, process: ProcessId) {
 }
 
 async fn run_to_the_end(host: &Host, process: ProcessId) -> Result<(), StoreError> {
-    let Some(loaded) = load(host, process).await? else { return Ok(()) };
+    let Some(mut loaded) = load(host, process).await? else { return Ok(()) };
+    let answering = match loaded.answering.take().transpose() {
+        Ok(answering) => answering,
+        Err(error) => return end(host, process, failed(Reason::OutputInvalid, error)).await,
+    };
     let permit = host.launch_permits().acquire().await.map_err(|_| StoreError::Closed)?;
     let mut runner = match launcher::launch(host.runner(), host.state_dir(), &loaded.row) {
-        Ok(launched) => Runner::new(host, &loaded.row, loaded.limits, launched),
+        Ok(launched) => Runner::new(host, &loaded.row, loaded.limits, answering, launched),
         Err(error) => return end(host, process, failed(Reason::LaunchFailed, error)).await,
     };
     let started = runner.start(&loaded.row).await;
@@ -121,8 +128,8 @@ struct Runner {
 }
 
 impl Runner {
-    fn new(host: &Host, row: &Process, limits: Limits, launched: Launched) -> Self {
-        let link = Arc::new(Link::new(host.clone(), row, limits));
+    fn new(host: &Host, row: &Process, limits: Limits, answering: Option<Answering>, launched: Launched) -> Self {
+        let link = Arc::new(Link::new(host.clone(), row, limits, answering));
         let bounds =
             PeerLimits { noise_lines: u64::from(limits.noise_lines), ..PeerLimits::for_frames(MAX_FRAME_BYTES) };
         let (peer, running) = peer::connect(launched.stdout, launched.stdin, link::service(link.clone()), bounds);
@@ -193,14 +200,14 @@ impl Runner {
             // It is told when it runs, which it does at once.
             _ = told_to_stop(&self.host, self.process) => (own(), Vec::new()),
         };
-        self.link.fit_out(kit);
+        self.link.fit_out(kit.with_answer(self.link.answering.as_ref()));
         failed
     }
 
     /// Runs, settles, and runs again while there is mail, until the process has ended.
     async fn drive(&mut self, first: RunParams) -> Result<(), StoreError> {
         // The runner keeps its conversation: a history given again would take the place of what was said since.
-        let again = RunParams { query: None, context: None, history: None, ..first.clone() };
+        let again = RunParams { query: None, context: None, inputs: None, history: None, ..first.clone() };
         let mut params = first;
         loop {
             self.link.begin_run();
@@ -212,10 +219,16 @@ impl Runner {
             let took = if self.delivery.is_some() { Took::Given { late } } else { Took::ByModel(self.link.took()) };
             self.link.end_run().await;
             let process = self.process;
+            let unfit = if let End::Unfit { words, .. } = &end { Some(answer::once_more(words)) } else { None };
             let settled = stored(&self.host, process, move |tx| process_table::settle(tx, process, &end, took)).await?;
             match settled {
                 Settled::Ended => return Ok(()),
                 Settled::Again => {}
+                Settled::Repair => {
+                    let Went::On(()) = self.give_queued().await? else { return Ok(()) };
+                    params = RunParams { query: unfit, ..again.clone() };
+                    continue;
+                }
                 Settled::Unsettled => {
                     let Went::On(()) = self.wait_for_mail().await? else { return Ok(()) };
                 }
@@ -283,7 +296,8 @@ impl Runner {
     /// Ends a process that is to stop, with what it had.
     async fn stop(&mut self, stop: Stop, handed_in: Option<String>) -> Result<(), StoreError> {
         self.link.end_run().await;
-        let partial = handed_in.or_else(|| self.link.partial());
+        let accepted = self.link.answering.as_ref().and_then(Answering::accepted);
+        let partial = accepted.or(handed_in).or_else(|| self.link.partial());
         let how = match stop {
             Stop::Cancelled | Stop::Ended => End::Cancelled { cause: process_table::Cause::Requested, partial },
             Stop::TimedOut => End::Failed { reason: Reason::TimedOut, error: self.why(stop), partial },

@@ -35,6 +35,7 @@ mod log;
 mod messages;
 mod once;
 pub(crate) mod outfit;
+mod paths;
 pub mod policy;
 mod processes;
 pub mod profile;

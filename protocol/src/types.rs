@@ -477,10 +477,13 @@ pub struct RecvMessageResult {
     pub messages: Vec<Mail>,
     /// What this call did.
     pub summary: RecvSummary,
+    /// The result among them as data, if it is that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structured: Option<Value>,
     /// Where to go on, if there is more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
-    /// The wait was cut to what a call may take (milliseconds).
+    /// The wait was cut to this, the most of a call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_clamped_to_ms: Option<u64>,
 }

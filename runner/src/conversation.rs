@@ -47,10 +47,10 @@ impl Conversation {
         if !assistant.system_prompt.trim().is_empty() {
             messages.insert(0, Message::text(Role::System, assistant.system_prompt));
         }
-        let context = context.iter().map(|text| format!("<context>\n{}\n</context>", inside("context", text)));
-        let inputs = inputs.iter().flatten().map(|input| {
-            let path = input.path.replace('"', "&quot;");
-            format!("<file path=\"{path}\">\n{}\n</file>", inside("file", &input.content))
+        let context = context.iter().map(|text| format!("<context>\n{}\n</context>", inside(text)));
+        let inputs = inputs.iter().flatten().map(|input| match input.content.as_str() {
+            "" => format!("<file path=\"{}\" empty=\"true\"></file>", in_quotes(&input.path)),
+            content => format!("<file path=\"{}\">\n{}\n</file>", in_quotes(&input.path), inside(content)),
         });
         let task: Vec<String> = context.chain(inputs).chain(query).collect();
         if !task.is_empty() {
@@ -112,7 +112,29 @@ fn wanted(content: &Content) -> Vec<Wanted> {
     calls.collect()
 }
 
-/// Text that cannot end the marker that it stands in.
-fn inside(marker: &str, text: &str) -> String {
-    text.replace(&format!("</{marker}"), &format!("&lt;/{marker}"))
+/// The markers that a conversation has: those of a task, and those of the host's messages.
+const MARKERS: [&str; 3] = ["context", "file", "message"];
+
+/// Text that cannot end the marker that it stands in, nor pass for another one.
+fn inside(text: &str) -> String {
+    let lower = text.to_ascii_lowercase();
+    let is_marker = |behind: &str| {
+        let name = behind.strip_prefix('/').unwrap_or(behind);
+        MARKERS.iter().any(|marker| name.starts_with(marker))
+    };
+    let mut out = String::with_capacity(text.len());
+    let mut from = 0;
+    for (at, _) in lower.match_indices('<').filter(|(at, _)| is_marker(&lower[at + 1..])) {
+        out.push_str(&text[from..at]);
+        out.push_str("&lt;");
+        from = at + 1;
+    }
+    out.push_str(&text[from..]);
+    out
+}
+
+/// A name as it can stand in quotes, on one line.
+fn in_quotes(name: &str) -> String {
+    let plain: String = name.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    plain.replace('"', "&quot;").replace('<', "&lt;").replace('>', "&gt;")
 }

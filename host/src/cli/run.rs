@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use super::client::Refused;
+use super::extras::Extras;
 use super::live::Live;
 use super::processes::{dollars, short};
 use super::seat::Seat;
@@ -38,6 +39,8 @@ pub(super) struct RunArgs {
     /// A configured model, instead of the assistant's own
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
+    #[command(flatten)]
+    extras: Extras,
     /// Hold the host inside this command instead of asking the one in the background
     #[arg(long)]
     embedded: bool,
@@ -55,7 +58,7 @@ pub(super) async fn run(places: &Places, args: RunArgs) -> Result<u8, Failure> {
 }
 
 async fn at(seat: &Seat, args: &RunArgs, interrupted: JoinHandle<()>) -> Result<u8, Failure> {
-    let spawned = seat.try_call("spawn_assistant", arguments(args)).await?.map_err(|refused| not_spawned(&refused))?;
+    let spawned = seat.try_call("spawn_assistant", arguments(args)?).await?.map_err(|refused| not_spawned(&refused))?;
     tell_spawned(&spawned);
     let mut following = Following { asked: json!({ "process_id": spawned["process_id"] }), live: Live::begin() };
     tokio::select! {
@@ -71,7 +74,7 @@ async fn at(seat: &Seat, args: &RunArgs, interrupted: JoinHandle<()>) -> Result<
     Ok(tell_end(args, &seen, &words))
 }
 
-fn arguments(args: &RunArgs) -> Value {
+fn arguments(args: &RunArgs) -> Result<Value, Failure> {
     // Behind the door it outlives this command where that is killed; a host inside ends with it anyway.
     let mut asked = json!({ "query": args.query, "detached": !args.embedded });
     match &args.assistant {
@@ -81,7 +84,10 @@ fn arguments(args: &RunArgs) -> Value {
     if let Some(model) = &args.model {
         asked["model"] = json!(model);
     }
-    asked
+    if let Value::Object(task) = &mut asked {
+        args.extras.add_to(task)?;
+    }
+    Ok(asked)
 }
 
 pub(super) fn not_spawned(refused: &Refused) -> Failure {
@@ -175,7 +181,7 @@ fn tell_end(args: &RunArgs, seen: &Value, words: &str) -> u8 {
             "process_id": seen["process_id"], "thread_id": seen["thread_id"], "assistant_id": seen["assistant_id"],
             "status": seen["status"], "reason": seen["reason"], "cause": seen["cause"], "error": seen["error"],
             "result": result, "model": seen["model"], "usage": usage, "model_calls": usage["model_calls"],
-            "tool_calls": usage["tool_calls"], "ms": ms,
+            "tool_calls": usage["tool_calls"], "ms": ms, "structured": seen["structured"],
         })
         .to_string());
     } else if let Some(result) = result.filter(|result| !result.is_empty()) {

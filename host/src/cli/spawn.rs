@@ -9,6 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Map, Value, json};
 
 use super::client::{Client, Refused};
+use super::extras::Extras;
 use super::processes::{Listing, resolve, short};
 use super::report::milliseconds;
 use super::run::not_spawned;
@@ -44,8 +45,10 @@ pub(super) struct SpawnArgs {
     /// Folder of its file tools, below the project
     #[arg(long, value_name = "DIR")]
     working_dir: Option<String>,
+    #[command(flatten)]
+    extras: Extras,
     /// Many tasks: a JSON object a line, with the arguments of spawn_assistant; `-` reads them from stdin
-    #[arg(long, value_name = "TASKS.jsonl", conflicts_with_all = ["query", "assistant", "model", "context", "name", "working_dir"])]
+    #[arg(long, value_name = "TASKS.jsonl", conflicts_with_all = ["query", "assistant", "model", "context", "name", "working_dir", "inputs", "output_schema"])]
     file: Option<PathBuf>,
     /// Wait until all have ended, and tell each end
     #[arg(long)]
@@ -99,6 +102,7 @@ fn task(args: &SpawnArgs) -> Result<Map<String, Value>, Failure> {
     {
         task.extend(value.iter().map(|value| (name.to_owned(), json!(value))));
     }
+    args.extras.add_to(&mut task)?;
     Ok(task)
 }
 

@@ -9,6 +9,9 @@ pub(crate) fn in_words(kind: &str, data: &Value) -> Option<String> {
     let text = |key: &str| data[key].as_str().unwrap_or_default().to_owned();
     let line = match kind {
         "status" if data["question_expired"].is_string() => "a question of it has expired".to_owned(),
+        "status" if data["output"].is_string() => "its result did not fit and was sent back".to_owned(),
+        "status" if data["afresh"].is_string() => format!("begins afresh: {}", text("afresh")),
+        "status" if data["memory"].is_string() => format!("memory: {}", text("memory")),
         "status" => match (data["status"].as_str(), data["cancel_requested"].as_str()) {
             (Some(status), _) => {
                 let why = data["reason"].as_str().or(data["cause"].as_str());
@@ -43,6 +46,9 @@ pub(crate) fn in_words(kind: &str, data: &Value) -> Option<String> {
         "stderr" => format!("stderr: {}", text("line")),
         "link" if data["unanswered"].is_string() => {
             format!("the runner did not heed {} within {} ms (limit {})", text("unanswered"), data["ms"], text("limit"))
+        }
+        "link" if data["left_out"].is_string() => {
+            format!("{} of its result was too large and was left out (limit {})", text("left_out"), text("limit"))
         }
         "link" => format!("odd lines on its pipe: {data}"),
         _ => data.to_string(),

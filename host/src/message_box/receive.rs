@@ -61,6 +61,12 @@ impl Wanted {
             chars_max: chars_max as usize,
         })
     }
+
+    /// The thread that is read.
+    #[must_use]
+    pub fn thread(&self) -> ThreadId {
+        self.thread
+    }
 }
 
 /// What was read.
@@ -131,6 +137,7 @@ pub fn receive(tx: &Tx<'_>, caller: Caller, wanted: &Wanted, by: Option<&str>) -
             thread_id: wanted.thread,
             messages: mail,
             summary,
+            structured: None,
             next_cursor,
             wait_clamped_to_ms: None,
         },

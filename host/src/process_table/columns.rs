@@ -56,6 +56,12 @@ where
     text.map(|text| text.parse().map_err(|error| unreadable(column, error))).transpose()
 }
 
+/// A value that is kept as JSON in a column of text that may be null.
+pub(super) fn json<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<T>> {
+    let text = row.get_ref(column)?.as_str_or_null()?;
+    text.map(|text| serde_json::from_str(text).map_err(|error| unreadable(column, error))).transpose()
+}
+
 #[cfg(test)]
 mod tests {
     use super::place;

@@ -20,6 +20,15 @@ pub enum End {
         /// The same as data.
         structured: Option<Value>,
     },
+    /// With a result that does not fit its schema: it is sent back, or that is the end.
+    Unfit {
+        /// In which ways.
+        words: String,
+        /// What was handed in.
+        given: String,
+        /// How often a result of the process may be sent back.
+        repairs: u32,
+    },
     /// With a reason.
     Failed {
         /// Which.
@@ -51,6 +60,8 @@ pub enum Settled {
     Again,
     /// It has unfinished children: any message wakes it.
     Unsettled,
+    /// Its result does not fit: `run` is called again, with that as the query.
+    Repair,
     /// It has ended.
     Ended,
 }
@@ -70,6 +81,10 @@ pub fn end(tx: &mut Tx<'_>, process: ProcessId, how: End) -> Result<bool, StoreE
         End::Finished { result, structured } => (Status::Finished, None, None, None, Some(result), structured),
         End::Failed { reason, error, partial } => {
             (Status::Failed, Some(reason), None, Some(error + advice(reason)), partial, None)
+        }
+        End::Unfit { words, given, .. } => {
+            let error = format!("the result does not fit the output schema:\n{words}");
+            (Status::Failed, Some(Reason::OutputInvalid), None, Some(error), Some(given), None)
         }
         End::Cancelled { cause, partial } => (Status::Cancelled, None, Some(cause), None, partial, None),
     };
@@ -112,7 +127,7 @@ pub fn end(tx: &mut Tx<'_>, process: ProcessId, how: End) -> Result<bool, StoreE
 fn first_cause(row: &Process, how: End) -> End {
     if row.marked {
         let partial = match how {
-            End::Finished { result, .. } => Some(result),
+            End::Finished { result, .. } | End::Unfit { given: result, .. } => Some(result),
             End::Failed { partial, .. } | End::Cancelled { partial, .. } => partial,
         };
         return End::Cancelled { cause: row.cause.unwrap_or(Cause::Requested), partial };
@@ -226,7 +241,11 @@ pub fn settle(tx: &mut Tx<'_>, process: ProcessId, result: &End, took: Took) -> 
         advance(tx, &row, Status::Running)?;
         row.status = Status::Running;
     }
-    let succeeded = matches!(result, End::Finished { .. }) && !row.marked;
+    let said = match result {
+        End::Finished { result, .. } | End::Unfit { given: result, .. } => Some(result),
+        End::Failed { .. } | End::Cancelled { .. } => None,
+    };
+    let succeeded = said.is_some() && !row.marked;
     if succeeded && (took == Took::Given { late: true } || message_box::queued_for(tx.db, process)? > 0) {
         if took != Took::ByModel(false) {
             return Ok(Settled::Again);
@@ -236,11 +255,17 @@ pub fn settle(tx: &mut Tx<'_>, process: ProcessId, result: &End, took: Took) -> 
         return Ok(Settled::Ended);
     }
     if succeeded && children(tx.db, process, true)?.iter().any(|child| !child.detached) {
-        if let End::Finished { result, .. } = result {
-            keep(tx, process, result)?;
+        if let Some(said) = said {
+            keep(tx, process, said)?;
         }
         advance(tx, &row, Status::Waiting)?;
         return Ok(Settled::Unsettled);
+    }
+    if let End::Unfit { repairs, .. } = result
+        && succeeded
+        && super::repair(tx, process, *repairs)?
+    {
+        return Ok(Settled::Repair);
     }
     end(tx, process, result.clone())?;
     Ok(Settled::Ended)

@@ -1,6 +1,7 @@
 //! What is kept, and how long: ended trees are removed whole, the one that ended first before all others.
 //!
-//! Nothing that lives is touched. A tree is kept while a process of another one goes on from it, while a living process
+//! Nothing that lives is touched. A tree is kept while a process of another one goes on from it (in a line of conversation,
+//! until that has ended: it holds all that was said), while a living process
 //! has exchanged messages with it, and, where only the size of the database asks for its removal, while what its
 //! session was told of an end is unread and younger than `retention_days`.
 
@@ -70,7 +71,8 @@ fn select(
              GROUP BY root_process_id HAVING count(*) = count(finished_at) AND max(finished_at) <= :until)
          SELECT root FROM ended WHERE NOT EXISTS (
              SELECT 1 FROM assistant_processes p JOIN assistant_processes next ON next.resumed_from = p.process_id
-             WHERE p.root_process_id = root AND next.root_process_id <> root)
+             WHERE p.root_process_id = root AND next.root_process_id <> root
+               AND (next.line IS NULL OR next.turns = 0 OR next.finished_at IS NULL))
            AND NOT EXISTS (
              SELECT 1 FROM assistant_processes p JOIN assistant_messages m ON m.from_process_id = p.process_id
              WHERE p.root_process_id = root AND m.kind = 'final' AND m.to_process_id IS NULL AND m.read_at IS NULL
@@ -140,6 +142,8 @@ fn remove_the_rest(tx: &Tx<'_>, root: &str) -> Result<u64, StoreError> {
     ] {
         tx.db.prepare_cached(&part)?.execute([root])?;
     }
+    let next = format!("UPDATE assistant_processes SET resumed_from = NULL WHERE resumed_from IN {TREE}");
+    tx.db.prepare_cached(&next)?.execute([root])?;
     let gone = tx.db.prepare_cached("DELETE FROM assistant_processes WHERE root_process_id = ?1")?.execute([root])?;
     Ok(gone as u64)
 }

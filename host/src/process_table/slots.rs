@@ -5,6 +5,7 @@ use rusqlite::{Connection, OptionalExtension, named_params};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::line::{self, FREE};
 use super::{LIVING, Status, advance, budget, get, id};
 use crate::limits::Limits;
 use crate::store::{StoreError, Tx};
@@ -48,10 +49,10 @@ pub(super) fn room(db: &Connection, session: SessionId, limits: &Limits) -> Resu
     Ok(used(db, Some(session))? < limits.running_per_session && used(db, None)? < limits.running_per_host)
 }
 
-/// The process of a session that has waited longest for a slot.
+/// The process of a session that has waited longest for a slot, and for nothing else.
 pub(super) fn first_queued(db: &Connection, session: SessionId) -> Result<Option<ProcessId>, StoreError> {
     let mut look = db.prepare_cached(&format!(
-        "SELECT process_id FROM assistant_processes WHERE session_id = ?1 AND {LIVING} AND status = 'queued'
+        "SELECT process_id FROM assistant_processes q WHERE session_id = ?1 AND {LIVING} AND status = 'queued' AND {FREE}
          ORDER BY seq LIMIT 1"
     ))?;
     Ok(look.query_row([session.to_string()], |row| id(row, "process_id")).optional()?)
@@ -81,7 +82,7 @@ fn waiting_sessions(db: &Connection) -> Result<Vec<SessionId>, StoreError> {
            (SELECT count(*) FROM assistant_processes p WHERE p.session_id = q.session_id AND {LIVING}
               AND p.status IN ('starting', 'running')) AS at_work,
            (SELECT max(started_at) FROM assistant_processes p WHERE p.session_id = q.session_id) AS last_turn
-         FROM assistant_processes q WHERE {LIVING} AND q.status = 'queued'
+         FROM assistant_processes q WHERE {LIVING} AND q.status = 'queued' AND {FREE}
          GROUP BY q.session_id ORDER BY at_work, last_turn, min(q.seq)"
     ))?;
     let rows = look.query_map([], |row| id(row, "session_id"))?;
@@ -131,6 +132,7 @@ pub fn start_ready(tx: &mut Tx<'_>, limits: &Limits) -> Result<(), StoreError> {
                 && let Some(next) = first_queued(tx.db, session)?
             {
                 let row = get(tx.db, next)?;
+                line::begins(tx, &row)?;
                 advance(tx, &row, Status::Starting)?;
                 started = true;
                 break;

@@ -4,7 +4,7 @@ use assistant_protocol::ids::{ProcessId, ThreadId};
 use rusqlite::{Connection, OptionalExtension, named_params};
 use serde_json::json;
 
-use super::{Status, advance, budget, get, id, session, slots};
+use super::{Status, advance, budget, get, id, line, session, slots};
 use crate::caller::Caller;
 use crate::launcher::DEPTH;
 use crate::limits::Limits;
@@ -43,6 +43,12 @@ pub struct NewProcess {
     pub detached: bool,
     /// The ended process whose conversation it goes on with.
     pub resumed_from: Option<ProcessId>,
+    /// It goes on with the last conversation of its assistant.
+    pub continues: bool,
+    /// Files of the task, as JSON.
+    pub inputs: Option<String>,
+    /// The schema of the result, as JSON.
+    pub output_schema: Option<String>,
     /// The limits it runs under.
     pub limits: Limits,
 }
@@ -54,6 +60,10 @@ pub struct Spawned {
     pub status: Status,
     /// How much room there is now.
     pub capacity: slots::Capacity,
+    /// The process whose conversation it goes on with by itself.
+    pub continued_from: Option<ProcessId>,
+    /// Why it does not, though it should.
+    pub afresh: Option<&'static str>,
 }
 
 /// A level that nobody knows: what was told of it is no number. It counts as the deepest.
@@ -113,6 +123,11 @@ pub enum Refused {
     /// The process that is to be resumed was resumed before.
     #[error("process {0} was resumed already, as {1}")]
     Resumed(ProcessId, ProcessId),
+    /// The conversation is being gone on with by a process that waits for the caller.
+    #[error(
+        "`{0}` goes on with one conversation, which process {1} has now; that waits for the caller, so neither would end"
+    )]
+    Busy(String, ProcessId),
     /// The store's.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -166,9 +181,22 @@ pub fn spawn(tx: &mut Tx<'_>, caller: Caller, new: &NewProcess) -> Result<Spawne
     if count >= limits.living_per_session {
         return Err(Refused::Living { count, limit: limits.living_per_session });
     }
-    let (queued, room) =
-        (slots::count_status(tx.db, session_id, Some(Status::Queued))?, slots::room(tx.db, session_id, limits)?);
-    let starts = room && queued == 0 && !slots::others_come_first(tx.db, session_id, limits)?;
+    let place = match new.continues {
+        true => Some(line::place(tx.db, &new.assistant_id, parent.as_ref(), session_id, new.resumed_from)?),
+        false => None,
+    };
+    let behind = place.as_ref().and_then(|place| place.behind);
+    if let (Some(behind), Some(parent)) = (behind, &parent)
+        && line::waits_for(tx.db, behind, parent.id)?
+    {
+        return Err(Refused::Busy(new.assistant_id.clone(), behind));
+    }
+    let resumed_from = place.as_ref().map_or(new.resumed_from, |place| place.before);
+    let queued = slots::count_status(tx.db, session_id, Some(Status::Queued))?;
+    let starts = behind.is_none()
+        && slots::room(tx.db, session_id, limits)?
+        && (queued == 0 || slots::first_queued(tx.db, session_id)?.is_none())
+        && !slots::others_come_first(tx.db, session_id, limits)?;
     if !starts && queued >= limits.queue_per_session {
         return Err(Refused::Queue { count: queued, limit: limits.queue_per_session });
     }
@@ -180,10 +208,11 @@ pub fn spawn(tx: &mut Tx<'_>, caller: Caller, new: &NewProcess) -> Result<Spawne
         .prepare_cached(
             "INSERT INTO assistant_processes (process_id, assistant_id, snapshot, parent_process_id, parent_assistant_id,
                root_process_id, session_id, thread_id, depth, detached, resumed_from, label, status, query, context,
-               working_dir, tools, unavailable_tools, model_requested, model, limits, created_at)
+               working_dir, tools, unavailable_tools, model_requested, model, limits, line, inputs, output_schema,
+               created_at)
              VALUES (:id, :assistant, :snapshot, :parent, :parent_assistant, :root, :session, :thread, :depth, :detached,
                :resumed, :label, 'queued', :query, :context, :working_dir, :tools, :unavailable, :requested, :model,
-               :limits, :now)",
+               :limits, :line, :inputs, :output_schema, :now)",
         )?
         .execute(named_params! {
             ":id": new.id.to_string(),
@@ -196,7 +225,7 @@ pub fn spawn(tx: &mut Tx<'_>, caller: Caller, new: &NewProcess) -> Result<Spawne
             ":thread": new.thread.to_string(),
             ":depth": depth,
             ":detached": new.detached,
-            ":resumed": new.resumed_from.map(|old| old.to_string()),
+            ":resumed": resumed_from.map(|old| old.to_string()),
             ":label": new.label,
             ":query": new.query,
             ":context": new.context,
@@ -206,13 +235,20 @@ pub fn spawn(tx: &mut Tx<'_>, caller: Caller, new: &NewProcess) -> Result<Spawne
             ":requested": new.model_requested,
             ":model": new.model,
             ":limits": json!(new.limits).to_string(),
+            ":line": place.as_ref().map(|place| &place.line),
+            ":inputs": new.inputs,
+            ":output_schema": new.output_schema,
             ":now": tx.now,
         })?;
     if !starts {
         crate::events::record(tx, new.id, crate::events::Kind::Status, &json!({ "status": Status::Queued }))?;
     }
-    if let Some(old) = new.resumed_from {
-        move_mail(tx, old, new)?;
+    if let (Some(old), None) = (resumed_from, behind) {
+        line::move_mail(tx, old, new.id, new.thread)?;
+    }
+    let afresh = place.as_ref().and_then(|place| place.afresh);
+    if afresh.is_some() {
+        line::told_afresh(tx, new.id)?;
     }
     if starts {
         let row = get(tx.db, new.id)?;
@@ -221,7 +257,8 @@ pub fn spawn(tx: &mut Tx<'_>, caller: Caller, new: &NewProcess) -> Result<Spawne
     // The caller holds no slot while this child lives, so others may start.
     tx.wake(crate::store::SUPERVISOR);
     let status = if starts { Status::Starting } else { Status::Queued };
-    Ok(Spawned { status, capacity: slots::capacity(tx.db, new.id, limits, tx.now)? })
+    let continued_from = resumed_from.filter(|_| new.resumed_from.is_none());
+    Ok(Spawned { status, capacity: slots::capacity(tx.db, new.id, limits, tx.now)?, continued_from, afresh })
 }
 
 /// The process that goes on from this one, if there is one.
@@ -231,16 +268,4 @@ pub fn spawn(tx: &mut Tx<'_>, caller: Caller, new: &NewProcess) -> Result<Spawne
 pub fn resumption_of(db: &Connection, process: ProcessId) -> Result<Option<ProcessId>, StoreError> {
     let mut look = db.prepare_cached("SELECT process_id FROM assistant_processes WHERE resumed_from = ?1")?;
     Ok(look.query_row([process.to_string()], |row| id(row, "process_id")).optional()?)
-}
-
-/// What was queued for the old process waits for the new one; answers that it never had come as messages.
-fn move_mail(tx: &Tx<'_>, old: ProcessId, new: &NewProcess) -> Result<(), StoreError> {
-    tx.db
-        .prepare_cached(
-            "UPDATE assistant_messages SET to_process_id = ?2, thread_id = ?3, handed_by = NULL,
-               kind = CASE kind WHEN 'answer' THEN 'message' ELSE kind END
-             WHERE to_process_id = ?1 AND delivered_at IS NULL",
-        )?
-        .execute((old.to_string(), new.id.to_string(), new.thread.to_string()))?;
-    Ok(())
 }

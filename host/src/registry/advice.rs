@@ -67,6 +67,10 @@ const ADVICE: &[(Code, &str)] = &[
     ),
     (Code::ToolMisspelt, "Write the name of the tool that is meant; `assistant-host tools` prints those of this host."),
     (
+        Code::OutputSchemaUnusable,
+        "Mend the schema as the message says: a JSON schema of at most 64 KiB whose references stay within it.",
+    ),
+    (
         Code::ModelReplaced,
         "Name a configured model, map the name in `[model_aliases]`, or add the model as `[models.NAME]`.",
     ),

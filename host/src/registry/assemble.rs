@@ -1,9 +1,11 @@
 //! From keys and values to a definition: each field where it belongs, the rest kept and told.
 
+mod result;
 mod within;
 
 use serde_json::Value;
 
+use self::result::Form;
 use super::access::Access;
 use super::definition::Definition;
 use super::diagnostic::{Code, Diagnostic};
@@ -33,6 +35,8 @@ pub(super) struct Assembly<'a> {
     name: Option<String>,
     /// A name for people besides it.
     display: Option<String>,
+    /// The form of its result.
+    form: Form,
     /// Something else that makes an assistant was there.
     other: bool,
     /// Parts of the prompt that stand in keys: the key, and the text.
@@ -53,6 +57,7 @@ impl<'a> Assembly<'a> {
             line,
             name: None,
             display: None,
+            form: Form::default(),
             other: false,
             prompts: Vec::new(),
             unused: Vec::new(),
@@ -187,9 +192,11 @@ impl<'a> Assembly<'a> {
                 true
             }
             Field::OutputSchema => {
+                self.form.schema_at(at);
                 definition.output_schema = Some(node.json()).filter(Value::is_object);
                 definition.output_schema.is_some()
             }
+            Field::OutputFormat => return Ok(self.form.format(node)),
             Field::Session => {
                 definition.session = node.truth().or(definition.session);
                 node.truth().is_some()
@@ -197,7 +204,10 @@ impl<'a> Assembly<'a> {
             Field::Extensions if definition.dialect == Dialect::Pi => return Ok(self.unused(entry)),
             Field::Extensions => recipe::extensions(entry, definition, &mut self.notes),
             Field::Settings => return Ok(recipe::settings(entry, definition)),
-            Field::Response => return Ok(recipe::response(entry, definition)),
+            Field::Response => {
+                self.form.schema_at(at);
+                return Ok(recipe::response(entry, definition));
+            }
             Field::Kept => return Ok(Taken::Kept),
             Field::Services => {
                 services::both(entry, &mut definition.extra, &mut self.notes);
@@ -313,6 +323,7 @@ impl<'a> Assembly<'a> {
         if recipe::is_recipe(&self.definition) {
             self.notes.say(Code::KindGooseRecipe, line, recipe::told(&self.definition), "");
         }
+        self.form.settle(&mut self.definition, line, &mut self.notes);
         let granted = self.access.granted(&mut self.notes);
         let (definition, notes) = (&mut self.definition, &mut self.notes);
         definition.tools = granted.tools;

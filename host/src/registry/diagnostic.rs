@@ -182,6 +182,8 @@ codes! {
     ToolUnavailable "tool_unavailable" Warning;
     /// A tool that it must not have is none here, and its name is near that of one, which it keeps.
     ToolMisspelt "tool_misspelt" Warning;
+    /// Results cannot be checked by the schema that they have to fit, so it cannot be started.
+    OutputSchemaUnusable "output_schema_unusable" Error;
     /// It wishes for a model that is not configured; another one is used.
     ModelReplaced "model_replaced" Warning;
     /// It wishes for a model that is not configured, and `strict_models` is set: it cannot be started.

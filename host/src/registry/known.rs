@@ -58,6 +58,8 @@ pub(super) enum Field {
     Response,
     /// The schema of its result.
     OutputSchema,
+    /// Whether its result is text or JSON.
+    OutputFormat,
     /// Whether it goes on with its last conversation.
     Session,
     /// Something that is read from what is kept.
@@ -105,6 +107,7 @@ impl Field {
             Self::Model => "write one name, or a list of names",
             Self::Tags => "write a list of words",
             Self::Session => "write `true` or `false`",
+            Self::OutputFormat => "write `text` or `json`",
             Self::OutputSchema => "write a JSON schema, which is a map",
             _ => "write a text",
         }
@@ -186,7 +189,7 @@ const KNOWN: &[(&str, Field, &[Dialect])] = &[
     ("nicknamecandidates", Field::Unused, &[Codex]),
     ("options", Field::Unused, &[Opencode]),
     ("output", Field::Unused, &[Pi]),
-    ("outputformat", Field::Unused, &[AgentMd]),
+    ("outputformat", Field::OutputFormat, &[AgentMd]),
     ("outputschema", Field::OutputSchema, &[AgentMd]),
     ("owner", Field::Unused, &[]),
     ("parameters", Field::Kept, &[GooseRecipe]),

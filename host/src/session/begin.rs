@@ -2,11 +2,16 @@
 
 use assistant_protocol::ids::ProcessId;
 use assistant_protocol::types::{AssistantBrief, Message, RunParams, ToolSpec};
+use serde_json::json;
 
+use super::answer::{self, Answering};
+use super::memory::Memory;
 use crate::conversation;
+use crate::events::{self, Kind};
 use crate::host::Host;
 use crate::limits::Limits;
-use crate::process_table::{self, Process, Status};
+use crate::output_schema::OutputSchema;
+use crate::process_table::{self, Given, Process, Status};
 use crate::registry::Definition;
 use crate::store::StoreError;
 use crate::tools::grants;
@@ -18,12 +23,19 @@ pub(super) struct Loaded {
     pub(super) definition: Definition,
     /// The conversation that it goes on with.
     pub(super) history: Option<Vec<Message>>,
+    /// Files and the schema of the result.
+    pub(super) given: Given,
+    /// What hands in a result that has to fit a schema, or why there can be none.
+    pub(super) answering: Option<Result<Answering, String>>,
+    /// What it has noted.
+    memory: Memory,
 }
 
 /// What a process starts with; none where it has ended meanwhile.
 pub(super) async fn load(host: &Host, process: ProcessId) -> Result<Option<Loaded>, StoreError> {
     let damaged = |error: serde_json::Error| StoreError::Damaged(error.to_string());
-    host.store()
+    let loaded = host
+        .store()
         .read(move |db| {
             let row = process_table::get(db, process)?;
             if row.status != Status::Starting {
@@ -36,26 +48,50 @@ pub(super) async fn load(host: &Host, process: ProcessId) -> Result<Option<Loade
             limits.turns = definition.max_turns.map_or(limits.turns, |turns| turns.min(limits.turns));
             limits.wall_ms = definition.timeout_ms.map_or(limits.wall_ms, |wall| wall.min(limits.wall_ms));
             let history = row.resumed_from.map(|old| conversation::history(db, old)).transpose()?;
-            Ok(Some(Loaded { row, limits, definition, history }))
+            let given = process_table::given(db, process)?;
+            let (answering, memory) = (None, Memory::default());
+            Ok::<_, StoreError>(Some(Loaded { row, limits, definition, history, given, answering, memory }))
         })
-        .await
+        .await?;
+    let Some(loaded) = loaded else { return Ok(None) };
+    if loaded.given.output_schema.is_none() && loaded.definition.session != Some(true) {
+        return Ok(Some(loaded));
+    }
+    let looked = tokio::task::spawn_blocking(move || {
+        let compiled = loaded.given.output_schema.as_ref().map(OutputSchema::compile);
+        let answering = compiled.map(|compiled| match compiled {
+            Ok(schema) => Ok(Answering::new(schema)),
+            Err(error) => Err(format!("the output schema {error}")),
+        });
+        Loaded { answering, memory: Memory::read(&loaded.definition), ..loaded }
+    });
+    let loaded = looked.await.map_err(StoreError::panicked("the beginning of a run"))?;
+    if let Some(lacks) = loaded.memory.lacks.clone() {
+        let told = json!({ "memory": lacks });
+        host.store().write_later(move |tx| events::record(tx, process, Kind::Status, &told)).await?;
+    }
+    Ok(Some(loaded))
 }
 
 /// The first `run`: the prompt with what the assistant has to know of its run, the task, and its tools.
 ///
 /// `failed` are servers whose tools are not there, each with the reason.
 pub(super) fn first_run(loaded: Loaded, tools: Vec<ToolSpec>, failed: &[(String, String)]) -> RunParams {
-    let Loaded { row, definition, history, .. } = loaded;
+    let Loaded { row, definition, history, given, memory, .. } = loaded;
     let mut system_prompt = definition.system_prompt.clone();
     system_prompt.push_str(&told_of_lacks(&row, failed));
     system_prompt.push_str(&told_of_itself(&row));
+    system_prompt.push_str(&memory.told());
+    if given.output_schema.is_some() {
+        system_prompt.push_str(&answer::told());
+    }
     RunParams {
         assistant: AssistantBrief { id: row.assistant_id.clone(), name: definition.name.clone(), system_prompt },
         query: (!row.query.is_empty()).then(|| row.query.clone()),
         context: row.context.clone(),
-        inputs: None,
+        inputs: given.inputs,
         tools,
-        output_schema: None,
+        output_schema: given.output_schema,
         history,
     }
 }

@@ -40,11 +40,17 @@ impl HandIn {
     }
 
     /// What the assistant reads before its last turn.
-    pub(super) fn message(&self) -> Message {
+    /// With a schema for the result, that is handed in as always.
+    pub(super) fn message(&self, schema: bool) -> Message {
         let Self { limit, count, unit } = self;
+        let how = match schema {
+            true => "Call final_answer now with all that you have; no other tool is called any more.",
+            false => {
+                "Answer now with all that you have, without tools: what you write is your result. Say what is missing."
+            }
+        };
         let text = format!(
-            "This run is about to reach a limit (limit {limit}: {count} {unit}). This is your last turn. Answer now with \
-             all that you have, without tools: what you write is your result. Say what is missing."
+            "This run is about to reach a limit (limit {limit}: {count} {unit}). This is your last turn. {how}"
         );
         Message::text(Role::User, text)
     }

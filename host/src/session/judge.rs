@@ -4,8 +4,11 @@ use assistant_protocol::error::{Kind, RpcError};
 use assistant_protocol::peer::CallError;
 use assistant_protocol::types::{RunResult, StopReason};
 
+use serde_json::{Value, json};
+
 use super::{Runner, cut_bytes, failed};
 use crate::process_table::{End, Reason};
+use crate::{events, output_schema};
 
 impl Runner {
     /// What an answered `run` means for the process.
@@ -19,10 +22,24 @@ impl Runner {
             }
             Err(error) => return failed(Reason::ProtocolError, error.to_string()),
         };
+        let ended = matches!(result.stop_reason, StopReason::Finished | StopReason::FinalAnswer | StopReason::Length);
+        if let (Some(answering), true) = (&self.link.answering, ended) {
+            return answering.judge(&self.link, result).await;
+        }
         let text = cut_bytes(result.content.as_text().into_owned(), self.limits.result_bytes);
         match result.stop_reason {
             StopReason::Finished | StopReason::FinalAnswer | StopReason::Length => {
-                End::Finished { result: text, structured: result.structured }
+                let (structured, large) = match result.structured {
+                    Some(value) if !fits(&value, self.limits.result_bytes) => (None, true),
+                    structured => (structured, false),
+                };
+                if large {
+                    let told = json!({ "left_out": "structured", "limit": "result_bytes" });
+                    self.link.record(events::Kind::Link, told).await;
+                }
+                let result =
+                    if text.trim().is_empty() { structured.iter().map(Value::to_string).collect() } else { text };
+                End::Finished { result, structured }
             }
             StopReason::Refused => {
                 let partial = (!text.trim().is_empty()).then_some(text);
@@ -46,4 +63,9 @@ impl Runner {
         };
         End::Failed { reason, error: crate::text::cut(&error.message, 2_000), partial }
     }
+}
+
+/// Whether data that no schema asked for is small enough to be kept beside the text.
+fn fits(value: &Value, bytes_max: u64) -> bool {
+    value.to_string().len() as u64 <= bytes_max && output_schema::levels(value) <= output_schema::LEVELS_MAX
 }

@@ -10,6 +10,7 @@ use crate::registry::Definition;
 use crate::servers::{ServedTool, Servers};
 use crate::tools::policy::{Policy, ToolName};
 
+use super::answer::Answering;
 use super::link::Link;
 
 /// What a run can call.
@@ -75,6 +76,12 @@ impl Kit {
             self.items.push(Item { spec: ToolSpec { name, description, input_schema }, served: Some(served) });
         }
         (self, failed)
+    }
+
+    /// Adds the tool by which a result is handed in that has to fit a schema; no rule of the definition takes it away.
+    pub(super) fn with_answer(mut self, answering: Option<&Answering>) -> Self {
+        self.items.extend(answering.map(|answering| Item { spec: answering.tool(), served: None }));
+        self
     }
 
     /// The tool of this name.

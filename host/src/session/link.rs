@@ -26,6 +26,7 @@ use crate::process_table::budget::OverBudget;
 use crate::store::{StoreError, Tx};
 use crate::tools::{self, Along, CallError};
 
+use super::answer::Answering;
 use super::hand_in::LastTurn;
 use super::kit::Kit;
 use super::stall::Pulse;
@@ -57,6 +58,8 @@ pub(super) struct Link {
     pub(super) last_turn: LastTurn,
     /// When something happened last.
     pub(super) pulse: Pulse,
+    /// The result that has to fit a schema.
+    pub(super) answering: Option<Answering>,
     /// Set before the first `run`.
     kit: OnceLock<Arc<Kit>>,
 }
@@ -72,7 +75,7 @@ pub(super) fn service(link: Arc<Link>) -> Service<Link> {
 }
 
 impl Link {
-    pub(super) fn new(host: Host, row: &Process, limits: Limits) -> Self {
+    pub(super) fn new(host: Host, row: &Process, limits: Limits, answering: Option<Answering>) -> Self {
         Self {
             pulse: Pulse::new(host.awake().clone()),
             host,
@@ -85,6 +88,7 @@ impl Link {
             run: Mutex::default(),
             progress: AtomicU32::new(0),
             last_turn: LastTurn::default(),
+            answering,
             kit: OnceLock::new(),
         }
     }

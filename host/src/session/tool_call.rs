@@ -9,6 +9,7 @@ use assistant_protocol::service::CallCx;
 use assistant_protocol::types::{ToolCallParams, ToolCallResult};
 use serde_json::{Map, Value, json};
 
+use super::answer::{self, FINAL_ANSWER};
 use super::kit::Item;
 use super::link::{Link, NotBegun, cancelled, internal};
 use super::permit::{self, permit};
@@ -19,7 +20,8 @@ use crate::tools::record::{self, Begun};
 use crate::tools::{self, Along, CallError, Output, Recorder, ToolError};
 
 /// Tools whose calls of one process are carried out in the order in which they came: others see it.
-const IN_ORDER: [&str; 5] = ["ask_parent", "cancel_assistant", "reply_assistant", "send_message", "spawn_assistant"];
+const IN_ORDER: [&str; 6] =
+    ["ask_parent", "cancel_assistant", FINAL_ANSWER, "reply_assistant", "send_message", "spawn_assistant"];
 
 pub(super) async fn on_tool_call(
     link: Arc<Link>,
@@ -118,6 +120,10 @@ async fn call_tool(
         other => Err(ToolError::bad_argument(format!("the arguments are an object, not {other}"), "Give an object.")),
     };
     let called = match arguments {
+        Ok(arguments) if params.tool_name == FINAL_ANSWER => {
+            // Also in the last turn, and whatever the rules: it reaches nothing.
+            answer::hand_in(link, arguments).await
+        }
         Ok(arguments) => {
             let within = tools::time_limit(&link.host, &params.tool_name, &link.limits);
             tokio::select! {

@@ -15,6 +15,7 @@ use serde_json::json;
 use tokio::sync::OwnedMutexGuard;
 
 use super::account::Account;
+use super::answer::FINAL_ANSWER;
 use super::hand_in::HandIn;
 use super::link::{Link, NotBegun, cancelled, internal};
 use super::stall::Noted;
@@ -101,7 +102,10 @@ async fn turn(link: &Arc<Link>, params: LlmRequestParams) -> Result<LlmRequestRe
     ask.messages = held.iter().chain(&inserted).cloned().collect();
     ask.max_output_tokens = Some(account.max_output_tokens());
     if conversation.told_to_hand_in {
-        ask.tool_choice = ToolChoice::None;
+        match link.answering {
+            Some(_) => ask.tools.retain(|tool| tool.name == FINAL_ANSWER),
+            None => ask.tool_choice = ToolChoice::None,
+        }
     }
     let mut answer = match ask_model(link, &ask, account).await {
         Ok(answer) => answer,
@@ -168,7 +172,7 @@ async fn begin(
     mut account: Account,
 ) -> Result<(OwnedMutexGuard<Conversation>, Account), NotBegun> {
     let (process, limits, model) = (link.row.id, link.limits, link.row.model.clone());
-    let limit = limits.turns;
+    let (limit, schema) = (limits.turns, link.answering.is_some());
     let hashes: Vec<String> = held.iter().map(conversation::hash).collect();
     conversation.give_again(&hashes);
     if conversation.last_turn_spent
@@ -198,7 +202,7 @@ async fn begin(
         let inserted = unseen.iter().chain(&taken).map(|(message, _)| message);
         let unaffordable = account.reserve(tx, &limits, inserted)?;
         let hand_in = due.or(last).or(unaffordable);
-        taken.extend(hand_in.iter().filter(|_| !told_before).map(|hand_in| (hand_in.message(), None)));
+        taken.extend(hand_in.iter().filter(|_| !told_before).map(|hand_in| (hand_in.message(schema), None)));
         let recorded = conversation::hashes(tx.db, process)?;
         let prefix = recorded.iter().zip(&hashes).take_while(|(recorded, held)| recorded == held).count();
         conversation::truncate(tx, process, u32::try_from(prefix).unwrap_or(u32::MAX))?;

@@ -106,6 +106,10 @@ impl From<process_table::Refused> for ToolError {
             }
             Refused::Lives(_) => Self::bad_argument(&refused, "Write to it with send_message, or wait for its end."),
             Refused::Resumed(..) => Self::new("process_resumed", &refused, "Resume that one, if it has ended."),
+            Refused::Busy(..) => {
+                let hint = "Do this part yourself, or leave it to another assistant.";
+                Self::new("conversation_busy", &refused, hint)
+            }
             Refused::Store(error) => Self::store(error),
         }
     }

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::processes::mine;
+use super::processes::{mine, structured};
 use super::{Audience, Call, Hints, Output, Tool, ToolError, cursor, row, wait};
 use crate::caller::Caller;
 use crate::events::{self, News};
@@ -94,6 +94,9 @@ struct Event {
     kind: Happened,
     /// The result, what was written, or why it failed; a long one is cut: recv_message has all.
     content: String,
+    /// The same as data, where that is a result that has to fit a schema, and not long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    structured: Option<serde_json::Value>,
     /// The question that it is.
     #[serde(rename = "message_id", skip_serializing_if = "Option::is_none")]
     question: Option<MessageId>,
@@ -108,7 +111,7 @@ struct Waited {
     still_running: Vec<ProcessId>,
     /// For the next call.
     next_cursor: String,
-    /// The wait was cut to what a call may take (milliseconds).
+    /// The wait was cut to this, the most of a call.
     #[serde(skip_serializing_if = "Option::is_none")]
     wait_clamped_to_ms: Option<u64>,
 }
@@ -237,7 +240,9 @@ fn news(tx: &Tx<'_>, caller: Caller, wanted: &Wanted, named: &[ProcessId]) -> Re
             let known =
                 |one: &Told| one.event.question.is_some() && told.iter().any(|other| other.message == one.message);
             if let Some(one) = happened(tx, caller, wanted.after.is_none(), news)?.filter(|one| !known(one)) {
-                let size = one.event.content.chars().count() + 200;
+                // A result stands in it twice where it is data.
+                let twice = if one.event.structured.is_some() { 2 } else { 1 };
+                let size = twice * one.event.content.chars().count() + 200;
                 if told.len() >= EVENTS_MAX as usize || (size > left && !told.is_empty()) {
                     return Ok((told, last));
                 }
@@ -292,7 +297,9 @@ fn happened(tx: &Tx<'_>, caller: Caller, first_look: bool, news: News) -> Result
             Caller::Process(me) => message_box::ends::waits(tx.db, me, row.id)?,
         };
         let content = cut(&process_table::final_words(&row), CONTENT_CHARS_MAX);
-        let event = Event { process_id: row.id, assistant_id: row.assistant_id, kind, content, question: None };
+        let structured = structured(&row, CONTENT_CHARS_MAX);
+        let event =
+            Event { process_id: row.id, assistant_id: row.assistant_id, kind, content, structured, question: None };
         return Ok(Some(Told { event, from: Some(row.id), message: None, is_new }));
     };
     let Some(found) = message_box::find(tx.db, message)? else { return Ok(None) };
@@ -318,6 +325,7 @@ fn happened(tx: &Tx<'_>, caller: Caller, first_look: bool, news: News) -> Result
         assistant_id: found.mail.from_assistant_id,
         kind,
         content: cut(&found.mail.content, CONTENT_CHARS_MAX),
+        structured: None,
         question: (kind == Happened::Question).then_some(message),
     };
     Ok(Some(Told { event, from, message: Some(message), is_new: true }))

@@ -14,6 +14,8 @@ use crate::text::cut;
 const PAGE_SIZE_DEFAULT: u32 = 20;
 /// Processes on a page at most: as many as one answer holds.
 const PAGE_SIZE_MAX: u32 = 50;
+/// Characters of a result as data in a list.
+const STRUCTURED_CHARS_MAX: usize = 500;
 /// Characters of a task in a list.
 const TASK_CHARS_MAX: usize = 100;
 
@@ -83,7 +85,7 @@ async fn list_process(call: Call, params: List) -> Result<Output, ToolError> {
         let mut items = Vec::new();
         for (row, level) in rows {
             items.push(Item {
-                seen: Seen::new(&row, host.models()),
+                seen: Seen::new(&row, host.models(), STRUCTURED_CHARS_MAX),
                 level,
                 task: cut(&process_table::task(db, &row)?, TASK_CHARS_MAX),
                 usage_tree: UsageSeen::sum(&process_table::tree(db, row.id)?, host.models()),

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use assistant_protocol::types::{RecvMessageParams, RecvMessageResult, SendMessageParams, SendMessageResult};
+use assistant_protocol::types::{Mail, RecvMessageParams, RecvMessageResult, SendMessageParams, SendMessageResult};
 use serde_json::json;
 use uuid::Uuid;
 
 use super::once::Once;
+use super::processes::structured;
 use super::{Audience, Call, Hints, Output, Tool, ToolError, row, wait};
 use crate::caller::Caller;
 use crate::message_box::{self, Received, Wanted};
@@ -66,7 +67,7 @@ async fn receive(
     wait_clamped_to_ms: Option<u64>,
 ) -> Result<Option<Output>, ToolError> {
     let caller = call.caller;
-    let along = call.along.clone();
+    let (along, chars) = (call.along.clone(), call.host.limits().answer_chars as usize);
     call.host
         .store()
         .write(move |tx| {
@@ -75,7 +76,15 @@ async fn receive(
             if result.messages.is_empty() && !empty_too {
                 return Ok(None);
             }
-            let mut output = Output::new(&RecvMessageResult { wait_clamped_to_ms, ..result })?;
+            // The last word of a process is its result: as data too, where it is that and both fit.
+            let row = process_table::find_thread(tx.db, wanted.thread())?;
+            let is_result = |row: &process_table::Process| {
+                let is =
+                    |mail: &Mail| mail.from_process_id == Some(row.id) && row.result.as_ref() == Some(&mail.content);
+                row.structured.is_some() && result.messages.iter().any(is)
+            };
+            let structured = row.filter(is_result).and_then(|row| structured(&row, chars / 2));
+            let mut output = Output::new(&RecvMessageResult { structured, wait_clamped_to_ms, ..result })?;
             if let (true, Caller::Process(_), Some(recorder)) = (handed_over, caller, along.recorder) {
                 recorder.finish(tx, &output.result())?;
                 output.recorded = true;

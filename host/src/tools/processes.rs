@@ -66,6 +66,9 @@ pub(crate) struct Seen {
     /// The same in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+    /// The result as data, where it has to fit a schema; a long one is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    structured: Option<serde_json::Value>,
     /// A cancel is under way.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     cancel_requested: bool,
@@ -96,8 +99,10 @@ pub(crate) struct UsageSeen {
 }
 
 impl Seen {
-    pub(super) fn new(row: &Process, models: &Models) -> Self {
+    /// A result as data is told where its JSON has at most `chars` characters.
+    pub(super) fn new(row: &Process, models: &Models, chars: usize) -> Self {
         Self {
+            structured: structured(row, chars),
             process_id: row.id,
             assistant_id: row.assistant_id.clone(),
             thread_id: row.thread,
@@ -117,6 +122,11 @@ impl Seen {
             usage: UsageSeen::new(row, models),
         }
     }
+}
+
+/// The result of a process as data, where it is that and has at most `chars` characters.
+pub(super) fn structured(row: &Process, chars: usize) -> Option<serde_json::Value> {
+    row.structured.as_ref().filter(|value| value.to_string().chars().count() <= chars).cloned()
 }
 
 impl UsageSeen {
@@ -157,7 +167,7 @@ struct Polled {
     /// When another look makes sense; absent once it is done.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_poll_ms: Option<u64>,
-    /// The wait was cut to what a call may take (milliseconds).
+    /// The wait was cut to this, the most of a call.
     #[serde(skip_serializing_if = "Option::is_none")]
     wait_clamped_to_ms: Option<u64>,
 }
@@ -196,7 +206,7 @@ fn see(host: &Host, db: &Connection, caller: Caller, process: ProcessId, summary
     let pending_questions = u32::try_from(asked.len()).unwrap_or(u32::MAX);
     Ok(Polled {
         pending_questions,
-        process: Seen::new(&row, host.models()),
+        process: Seen::new(&row, host.models(), host.limits().answer_chars as usize),
         message_summary,
         next_poll_ms,
         wait_clamped_to_ms: None,

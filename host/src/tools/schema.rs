@@ -66,8 +66,14 @@ fn clean(schema: &mut Value, input: bool) {
             if map.get("minimum").is_some_and(|least| least.as_f64() == Some(0.0)) {
                 map.remove("minimum");
             }
-            if map.get("default").is_some_and(Value::is_null) {
+            if map
+                .get("default")
+                .is_some_and(|default| default.is_null() || *default == Value::Bool(false) || default == "")
+            {
                 map.remove("default");
+            }
+            if map.get("additionalProperties") == Some(&Value::Bool(true)) {
+                map.remove("additionalProperties");
             }
             one_enum(map);
             if input {

@@ -1,21 +1,16 @@
 //! `spawn_assistant`: find, check, write the row, and wait for the end where that is wanted.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use assistant_protocol::ids::{ProcessId, ThreadId};
-use assistant_protocol::types::Mail;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
-use uuid::Uuid;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
 
-use super::grants::{self, Unavailable};
 use super::once::Once;
-use super::{Audience, Call, Hints, Output, Tool, ToolError, row, untrusted, wait};
+use super::{Audience, Call, Hints, Output, Tool, ToolError, grants, row, untrusted};
 use crate::caller::Caller;
-use crate::message_box;
-use crate::process_table::{self, Capacity, Cause, NewProcess, Reason, Status};
+use crate::process_table::{self, NewProcess};
 use crate::registry::sha256_hex;
 use crate::store::Tx;
 
@@ -25,12 +20,17 @@ const TASK_BYTES_MAX: usize = 1024 * 1024;
 const LABEL_CHARS_MAX: usize = 100;
 
 mod choose;
+mod inputs;
 mod resume;
+mod schema;
 mod tighten;
-
-use tighten::Tighter;
+mod told;
+mod waited;
 
 use choose::{choose, choose_model, may_spawn, working_dir};
+use tighten::Tighter;
+use told::{ModelTold, Spawned};
+use waited::{CancelUnheard, wait_for};
 
 pub(super) fn rows() -> Vec<Tool> {
     let hints = Hints { read_only: false, destructive: false, idempotent: false, open_world: true };
@@ -40,32 +40,37 @@ pub(super) fn rows() -> Vec<Tool> {
 /// Arguments of `spawn_assistant`.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Spawn {
-    /// Which assistant, as list_assistant or search_assistant name it. Either this or search.
+    /// Which assistant. Either this or search.
     assistant_id: Option<String>,
-    /// Description of the task; the best match is spawned. Instead of assistant_id, never with it.
+    /// Description of the task; the best match is spawned. Instead of assistant_id.
     search: Option<BySearch>,
     /// The task, complete in itself: goal, facts, constraints, form of the result. The assistant sees nothing else of
     /// your conversation.
     #[serde(default)]
     query: String,
-    /// Go on with this ended process of yours, in a new one with its conversation; instead of assistant_id or search.
+    /// Go on with this ended process of yours, in a new one with its conversation, instead of assistant_id.
     /// `query` says what to do next; after a failure it may be left out.
     resume_process_id: Option<ProcessId>,
     /// It lives on when your session ends, or you do. Default false: it ends with what spawned it.
     #[serde(default)]
     detached: bool,
-    /// async returns at once; sync waits for the result, for as long as a call may. Default async.
+    /// sync waits for the result, for as long as a call may. Default async.
     #[serde(default)]
     run_mode: RunMode,
     /// Background to the task.
     context: Option<String>,
-    /// Folder of the assistant's file tools, below the project folder, which is the default.
+    /// Text files of the task: paths below the project folder.
+    #[serde(default)]
+    inputs: Vec<String>,
+    /// JSON schema that the result has to fit.
+    output_schema: Option<Map<String, Value>>,
+    /// Folder of its file tools, below the project folder, which is the default.
     working_dir: Option<String>,
     /// A label of yours, shown in lists. Not an id.
     name: Option<String>,
-    /// A configured model's name, to override the assistant's own. Leave out normally.
+    /// A configured model, instead of its own. Leave out normally.
     model: Option<String>,
-    /// Wait up to this many milliseconds for the result. Default 0, with sync the most that a call may wait.
+    /// Wait up to this many milliseconds for the result. Default 0, with sync the most.
     wait_ms: Option<u64>,
     /// Your word for this call: repeated with it, nothing more is started.
     idempotency_key: Option<String>,
@@ -88,6 +93,8 @@ impl Spawn {
             self.detached,
             self.resume_process_id,
             self.limits,
+            self.inputs,
+            self.output_schema,
         ])
     }
 }
@@ -112,76 +119,6 @@ struct BySearch {
     text: String,
     /// The least score that is good enough, 0 to 1. Default 0.2.
     min_score: Option<f32>,
-}
-
-/// Result of `spawn_assistant`.
-#[derive(Debug, Serialize, JsonSchema)]
-struct Spawned {
-    process_id: ProcessId,
-    thread_id: ThreadId,
-    assistant_id: String,
-    status: Status,
-    /// With search: how well it fits, and what else would.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    matched: Option<Matched>,
-    model: ModelTold,
-    /// Tools that its definition asks for and that are not here.
-    unavailable_tools: Vec<Unavailable>,
-    capacity: Capacity,
-    /// The end, where the call waited for it and it came.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    result: Option<Ended>,
-    /// The wait was cut to what a call may take (milliseconds).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    wait_clamped_to_ms: Option<u64>,
-}
-
-/// How an assistant was found.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(inline)]
-struct Matched {
-    score: f64,
-    runners_up: Vec<RunnerUp>,
-}
-
-/// What else fits a search.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(inline)]
-struct RunnerUp {
-    assistant_id: String,
-    score: f64,
-}
-
-/// Which model a process got.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(inline)]
-struct ModelTold {
-    /// What was asked for; absent where nothing was.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    requested: Option<String>,
-    used: String,
-    /// Why it is another one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    why: Option<String>,
-}
-
-/// How a process ended.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(inline)]
-struct Ended {
-    /// The result, or what there was of one.
-    content: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<Reason>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-    /// What it wrote before, oldest first, as recv_message gives it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
-    messages: Vec<Mail>,
-    /// It is more than fits here: recv_message with the thread_id gives all.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    more: bool,
 }
 
 async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError> {
@@ -209,6 +146,9 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
     let choice = choose_model(&call, &wish, params.model.as_deref(), parent.as_ref())?;
     let base = parent.as_ref().and_then(|parent| parent.working_dir.clone()).map(PathBuf::from);
     let base = base.or_else(|| host.project().map(Path::to_path_buf));
+    let schema = schema::wanted(&params, resumed.as_ref(), &definition).await?;
+    let files = inputs::read(base.as_deref(), &params.inputs).await?;
+    let files = files.or_else(|| resumed.as_ref().and_then(|resumed| resumed.inputs.clone()));
     let working_dir = working_dir(base, params.working_dir.as_deref())?;
     let limits = tighten::granted(&call, parent.as_ref(), params.limits.as_ref(), &choice.name).await?;
     let json_error = |error: serde_json::Error| ToolError::internal(&error);
@@ -229,6 +169,9 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
         label: params.name.clone().or_else(|| resumed.as_ref().and_then(|resumed| resumed.label.clone())),
         detached: params.detached,
         resumed_from: params.resume_process_id,
+        continues: definition.session == Some(true),
+        inputs: files.map(|files| json!(files).to_string()),
+        output_schema: schema.map(|schema| schema.to_string()),
         limits,
     };
     let (caller, process) = (call.caller, new.id);
@@ -246,6 +189,8 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
             model: ModelTold { requested: new.model_requested, used: choice.name, why: choice.why },
             unavailable_tools: granted.unavailable,
             capacity: spawned.capacity,
+            continued_from: spawned.continued_from,
+            started_afresh: spawned.afresh.map(str::to_owned),
             result: None,
             wait_clamped_to_ms: None,
         };
@@ -260,33 +205,6 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
     let output = wait_for(&call, told, &params).await;
     unheard.heard();
     output
-}
-
-/// Cancels a process that a client waits for and whose id it has not yet, where the client gives the call up.
-struct CancelUnheard(Option<(crate::host::Host, ProcessId)>);
-
-impl CancelUnheard {
-    fn new(call: &Call, process: ProcessId, params: &Spawn) -> Self {
-        // Who has a key learns the id by calling again.
-        let waits = params.run_mode == RunMode::Sync && params.idempotency_key.is_none();
-        Self((waits && call.caller.process().is_none()).then(|| (call.host.clone(), process)))
-    }
-
-    fn heard(mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for CancelUnheard {
-    fn drop(&mut self) {
-        let Some((host, process)) = self.0.take() else { return };
-        tokio::spawn(async move {
-            let cancel = move |tx: &mut Tx<'_>| process_table::cancel(tx, process, Cause::Requested);
-            if let Err(error) = host.store().write(cancel).await {
-                tracing::warn!(%error, %process, "a process that nobody waits for was not cancelled");
-            }
-        });
-    }
 }
 
 fn check_texts(params: &Spawn, resumes: bool) -> Result<(), ToolError> {
@@ -309,74 +227,6 @@ fn check_texts(params: &Spawn, resumes: bool) -> Result<(), ToolError> {
         return Err(ToolError::bad_argument(message, "Give a short label."));
     }
     Ok(())
-}
-
-/// Waits for the end of what was spawned, where that is wanted, and hands it over in the commit that records the answer.
-async fn wait_for(call: &Call, mut told: Value, params: &Spawn) -> Result<Output, ToolError> {
-    let wait_ms = params.wait_ms.unwrap_or(if params.run_mode == RunMode::Sync { u64::MAX } else { 0 });
-    let bound = wait::bound(call, wait_ms);
-    if let (Some(_), Some(clamped)) = (params.wait_ms, bound.clamped_to_ms) {
-        told["wait_clamped_to_ms"] = json!(clamped);
-    }
-    if wait_ms == 0 {
-        return Ok(Output::of(told));
-    }
-    let process = ProcessId::deserialize(&told["process_id"]).map_err(|error| ToolError::internal(&error))?;
-    let on: [Uuid; 2] = [process.into(), call.caller.into()];
-    let told = Arc::new(told);
-    let look = || async {
-        let row = call.host.store().look(|db| process_table::get(db, process))?;
-        if row.status.is_end() { hand_over(call, process, &told).await.map(Some) } else { Ok::<_, ToolError>(None) }
-    };
-    // Of all the news of the process only its end matters here.
-    let woken_by: [Uuid; 2] = [process_table::stop_key(process), call.caller.into()];
-    if let Some(output) = wait::until_woken(call, &on, &woken_by, bound.wait, look).await? {
-        return Ok(output);
-    }
-    let (limits, now) = (*call.host.limits(), call.host.now());
-    let looked = call.host.store().read(move |db| {
-        Ok::<_, ToolError>((
-            process_table::get(db, process)?.status,
-            process_table::capacity(db, process, &limits, now)?,
-        ))
-    });
-    let (status, capacity) = looked.await?;
-    let mut output = Output::of(Arc::unwrap_or_clone(told));
-    output.value["status"] = json!(status);
-    output.value["capacity"] = json!(capacity);
-    Ok(output)
-}
-
-async fn hand_over(call: &Call, process: ProcessId, told: &Arc<Value>) -> Result<Output, ToolError> {
-    let (told, along, limits) = (told.clone(), call.along.clone(), *call.host.limits());
-    let (chars, caller) = (limits.answer_chars as usize, call.caller);
-    call.host
-        .store()
-        .write(move |tx| {
-            wait::still_acts(tx, caller)?;
-            let row = process_table::get(tx.db, process)?;
-            let (mail, all) = message_box::take_from(tx, &row, chars, along.handed_by.as_deref())?;
-            // A process has each message once: a result that waits still comes by itself.
-            let waits = !all && row.parent.is_some();
-            let before = mail.into_iter().filter(|one| one.kind != message_box::Kind::Final);
-            let result = Ended {
-                content: row.result.as_deref().filter(|_| !waits).map(|text| crate::text::cut(text, chars)),
-                reason: row.reason,
-                error: row.error.clone(),
-                messages: before.map(|one| one.mail).collect(),
-                more: !all,
-            };
-            let mut output = Output::of(Value::clone(&told));
-            output.value["status"] = json!(row.status);
-            output.value["result"] = json!(result);
-            output.value["capacity"] = json!(process_table::capacity(tx.db, row.id, &limits, tx.now)?);
-            if let Some(recorder) = along.recorder {
-                recorder.finish(tx, &output.result())?;
-                output.recorded = true;
-            }
-            Ok::<_, ToolError>(output)
-        })
-        .await
 }
 
 /// Checks arguments of `spawn_assistant` without looking at anything else.

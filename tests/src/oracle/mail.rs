@@ -13,7 +13,9 @@ pub(super) fn check(book: &Book, wrong: &mut Vec<String>) {
     finals(book, wrong);
     logged(book, wrong);
     questions(book, wrong);
-    let resumed: HashSet<&str> = book.processes.iter().filter_map(|one| one.resumed_from.as_deref()).collect();
+    // One that waits for its line has taken nothing over yet.
+    let begun = book.processes.iter().filter(|one| one.line.is_none() || one.moves().any(|(_, to)| to == "starting"));
+    let resumed: HashSet<&str> = begun.filter_map(|one| one.resumed_from.as_deref()).collect();
     let mut to: HashMap<&str, Vec<&Message>> = HashMap::new();
     for message in &book.messages {
         let Some(process) = &message.to else { continue };

@@ -81,11 +81,29 @@ impl Play<'_> {
             }
         }
         let older = self.book.processes.iter().enumerate().find(|(other, one)| {
-            one.session == process.session && one.seq < process.seq && self.now[*other] == Some("queued")
+            one.session == process.session
+                && one.seq < process.seq
+                && self.now[*other] == Some("queued")
+                && self.ahead(one).is_none()
         });
+        if let Some(ahead) = self.ahead(process) {
+            bad(format!("starts before {} of its line has ended", ahead.id));
+        }
         if let Some((_, older)) = older {
             bad(format!("starts before {}, which queued earlier", older.id));
         }
+    }
+
+    /// An older process of the same line that lives.
+    fn ahead(&self, process: &Process) -> Option<&Process> {
+        let line = process.line.as_ref()?;
+        let ahead = |at: &usize| {
+            let one = &self.book.processes[*at];
+            (one.line.as_ref(), &one.assistant) == (Some(line), &process.assistant)
+                && one.seq < process.seq
+                && self.lives(*at)
+        };
+        (0..self.now.len()).find(ahead).map(|at| &self.book.processes[at])
     }
 
     fn spawned(&self, process: &Process, status: &str, bad: &mut impl FnMut(String)) {

@@ -103,6 +103,38 @@ async fn each_command_tells_by_its_exit_code() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_task_has_files_and_a_schema() {
+    let bed = bed(json!([{ "text": "{{task}}", "tool_calls": [
+        { "tool_name": "final_answer", "arguments": { "said": "{{task}}" } },
+    ] }]));
+    let write = |name: &str, text: &str| std::fs::write(bed.dir.path().join(name), text).expect("written");
+    write("schema.json", r#"{ "type": "object", "required": ["said"] }"#);
+    write("none.json", r#"{ "type": "text" }"#);
+    write("half.json", "{");
+    write("project/notes.txt", "N");
+    let go = ["run", "go", "--assistant", "x", "--project", "project"];
+    let run_with = |more: &[&'static str]| with(&[&go[..], more].concat());
+    let whole = run_with(&["--input", "project/notes.txt", "--output-schema", "schema.json"]);
+    let path = bed.project().canonicalize().expect("a folder").join("notes.txt");
+    let said = json!({ "said": format!("<file path=\"{}\">\nN\n</file>\n\ngo", path.display()) });
+    check(&bed, &whole, 0, &format!("{said}\n"), "finished after").await;
+    let output = run(&bed, &[&whole[..], &["--json"]].concat()).await;
+    let told: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(told["structured"], said, "{told}");
+    check(
+        &bed,
+        &run_with(&["--output-schema", "none.json"]),
+        2,
+        "",
+        "none.json: the schema is no JSON schema: at /type",
+    )
+    .await;
+    check(&bed, &run_with(&["--output-schema", "half.json"]), 2, "", "half.json: EOF while parsing").await;
+    check(&bed, &run_with(&["--input", "nothing"]), 2, "", "nothing: No such file").await;
+    check(&bed, &run_with(&["--input", "schema.json"]), 2, "", "lies outside of the folder").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn json_is_json() {
     let bed = bed(json!([{ "text": "the result" }]));
     let json = async |args: &[&str]| -> Value {

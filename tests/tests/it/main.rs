@@ -8,6 +8,7 @@ mod budgets;
 mod cascade;
 mod checking;
 mod commands;
+mod continued;
 mod crash;
 mod day_one;
 mod deliver;
@@ -24,6 +25,7 @@ mod following;
 mod handing;
 #[cfg(target_os = "linux")]
 mod hooks;
+mod inputs;
 mod interop;
 mod life;
 mod limits;
@@ -38,6 +40,7 @@ mod mutants;
 mod plans;
 mod progress;
 mod questions;
+mod results;
 #[cfg(target_os = "linux")]
 mod rules;
 mod schemas;

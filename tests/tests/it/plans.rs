@@ -4,7 +4,11 @@ use std::path::{Path, PathBuf};
 
 /// What stands in the place of what a statement is put together from: as it is in the sources.
 const PARTS: &[(&str, &str)] =
-    &[("{LIVING}", "status IN ('queued', 'starting', 'running', 'waiting')"), ("{SPAN}", "0")];
+    &[("{FREE}", FREE), ("{LIVING}", "status IN ('queued', 'starting', 'running', 'waiting')"), ("{SPAN}", "0")];
+
+/// As `process_table/line.rs` has it.
+const FREE: &str = "NOT EXISTS (SELECT 1 FROM assistant_processes older WHERE older.assistant_id = q.assistant_id \
+    AND older.line = q.line AND older.seq < q.seq AND older.status IN ('queued', 'starting', 'running', 'waiting'))";
 
 /// What reads all of a table and may, by how it begins: it is done once, when a host opens or closes, or once an hour.
 const MAY: &[&str] = &[
@@ -14,7 +18,7 @@ const MAY: &[&str] = &[
     "UPDATE sessions SET ended_at = ?1, end_cause = 'host_lost'",
 ];
 /// What statements make up themselves and read then: the line above a process, and what is below one.
-const OWN: &[&str] = &["line", "b", "t", "tree"];
+const OWN: &[&str] = &["a", "above", "line", "b", "t", "tree", "w"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("the workspace")

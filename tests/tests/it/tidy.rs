@@ -64,6 +64,7 @@ fn each_package_has_one_room() {
     check("clap::", |name| name.starts_with("host/src/cli"));
     check("genai::", |name| in_tests(name) || name.starts_with("host/src/model/network"));
     check("notify::", |name| in_tests(name) || name.starts_with("host/src/host/watch"));
+    check("jsonschema::", |name| name == "host/src/output_schema.rs");
     check("process_wrap::", |name| name.starts_with("host/src/launcher"));
 }
 

@@ -148,6 +148,28 @@ async fn what_a_kept_process_goes_on_from_is_kept() {
     check(&store, limits(5, 0), &[]).await;
 }
 
+/// A line of conversation may last for years: each process of it holds all that was said before.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_beginning_of_a_line_goes_when_the_next_one_has_ended() {
+    let (_dir, store) = store();
+    add(&store, &[P("first", Some(1)), P("second", Some(2)), P("third", Some(3)), P("last", None)]).await;
+    sql(
+        &store,
+        "UPDATE assistant_processes SET line = 'l', turns = 1;
+         UPDATE assistant_processes SET resumed_from = 'first' WHERE process_id = 'second';
+         UPDATE assistant_processes SET resumed_from = 'second', turns = 0 WHERE process_id = 'third';
+         UPDATE assistant_processes SET resumed_from = 'third' WHERE process_id = 'last'",
+    )
+    .await;
+    // The third one never asked its model: it holds nothing, and the last one needs both.
+    check(&store, limits(30, 0), &["last", "second", "third"]).await;
+    let left = store.read(|db| {
+        let sql = "SELECT count(*) FROM assistant_processes WHERE resumed_from IS NOT NULL";
+        Ok::<i64, StoreError>(db.query_row(sql, [], |row| row.get(0))?)
+    });
+    assert_eq!(left.await.expect("a count"), 2, "the second one goes on from none any more");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_oldest_go_until_the_database_is_small_enough() {
     let (_dir, store) = store();

@@ -2,11 +2,12 @@
 
 use assistant_protocol::ids::ProcessId;
 
-use super::{Event, Happened, Told};
+use super::{CONTENT_CHARS_MAX, Event, Happened, Told};
 use crate::message_box::{self, Boxed, Kind};
 use crate::process_table::{self, Status};
 use crate::store::Tx;
 use crate::tools::ToolError;
+use crate::tools::processes::structured;
 
 /// Stands for what is too long for an answer, or comes behind that.
 const LATER: &str = "(long: it comes whole before your next step)";
@@ -47,7 +48,7 @@ pub(super) fn hand_over(
         };
         if !is_told {
             let content = if one.is_new { LATER } else { BEFORE }.to_owned();
-            events.push(Event { content, ..one.event });
+            events.push(Event { content, structured: None, ..one.event });
         }
     }
     Ok(events)
@@ -59,17 +60,19 @@ fn event(tx: &Tx<'_>, mail: &Boxed) -> Result<Event, ToolError> {
     let Some(process_id) = mail.mail.from_process_id.or(thread.map(|row| row.id)) else {
         return Err(ToolError::internal(&format!("message {} has no sender", mail.mail.id)));
     };
+    let ended = if mail.kind == Kind::Final { Some(process_table::get(tx.db, process_id)?) } else { None };
+    let data = ended.as_ref().and_then(|row| structured(row, CONTENT_CHARS_MAX));
     let kind = match mail.kind {
         Kind::Question => Happened::Question,
         Kind::Message | Kind::Answer => Happened::Message,
-        Kind::Final => match process_table::get(tx.db, process_id)?.status {
-            Status::Finished => Happened::Finished,
-            Status::Failed => Happened::Failed,
-            Status::Cancelled => Happened::Cancelled,
-            Status::Queued | Status::Starting | Status::Running | Status::Waiting => Happened::Message,
+        Kind::Final => match ended.map(|row| row.status) {
+            Some(Status::Finished) => Happened::Finished,
+            Some(Status::Failed) => Happened::Failed,
+            Some(Status::Cancelled) => Happened::Cancelled,
+            Some(Status::Queued | Status::Starting | Status::Running | Status::Waiting) | None => Happened::Message,
         },
     };
     let question = (kind == Happened::Question).then_some(mail.mail.id);
     let (assistant_id, content) = (mail.mail.from_assistant_id.clone(), mail.mail.content.clone());
-    Ok(Event { process_id, assistant_id, kind, content, question })
+    Ok(Event { process_id, assistant_id, kind, content, structured: data, question })
 }

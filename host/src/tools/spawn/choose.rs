@@ -6,7 +6,8 @@ use std::sync::Arc;
 use assistant_protocol::ids::ProcessId;
 use rusqlite::Connection;
 
-use super::{BySearch, Matched, RunnerUp, Spawn};
+use super::told::{Matched, RunnerUp};
+use super::{BySearch, Spawn};
 use crate::caller::MAIN;
 use crate::model::{Choice, NoModel};
 use crate::process_table::{self, Process};

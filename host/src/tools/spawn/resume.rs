@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use assistant_protocol::types::Input;
+use serde_json::Value;
+
 use super::Spawn;
 use crate::conversation;
 use crate::process_table::{self, GO_ON, Status};
@@ -17,6 +20,10 @@ pub(super) struct Resumed {
     pub(super) query: String,
     /// The old background, where nothing of it was said yet.
     pub(super) context: Option<String>,
+    /// Files of the task, where nothing of it was said yet.
+    pub(super) inputs: Option<Vec<Input>>,
+    /// The schema that its result had to fit.
+    pub(super) output_schema: Option<Value>,
     /// The caller's name for it.
     pub(super) label: Option<String>,
 }
@@ -46,7 +53,10 @@ pub(super) async fn look(call: &Call, params: &Spawn) -> Result<Option<Resumed>,
             false if wanted.is_empty() && last_word => (GO_ON.to_owned(), None),
             false => (wanted, None),
         };
-        Ok(Resumed { definition: Arc::new(definition), query, context, label: row.label })
+        let given = process_table::given(db, old)?;
+        let inputs = given.inputs.filter(|_| row.turns == 0);
+        let (definition, output_schema) = (Arc::new(definition), given.output_schema);
+        Ok(Resumed { definition, query, context, inputs, output_schema, label: row.label })
     });
     looking.await.map(Some)
 }

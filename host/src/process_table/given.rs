@@ -1,0 +1,68 @@
+//! What a process was given when it was spawned, apart from its row: read where it begins, and where it is gone on with.
+
+use assistant_protocol::ids::ProcessId;
+use assistant_protocol::types::Input;
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use super::columns;
+use crate::events;
+use crate::limits::Limits;
+use crate::store::{StoreError, Tx};
+
+/// Files and the schema of the result.
+#[derive(Debug, Clone, Default)]
+pub struct Given {
+    /// Files of the task, as they were then.
+    pub inputs: Option<Vec<Input>>,
+    /// The schema that the result has to fit.
+    pub output_schema: Option<Value>,
+}
+
+/// What a process was given beside its task.
+///
+/// # Errors
+/// The store's.
+pub fn given(db: &Connection, process: ProcessId) -> Result<Given, StoreError> {
+    let mut look = db.prepare_cached("SELECT inputs, output_schema FROM assistant_processes WHERE process_id = ?1")?;
+    Ok(look.query_row([process.to_string()], |row| {
+        Ok(Given { inputs: columns::json(row, 0)?, output_schema: columns::json(row, 1)? })
+    })?)
+}
+
+/// Counts that a result is sent back, unless that was done `most` times before. Returns whether it is.
+///
+/// # Errors
+/// The store's.
+pub fn repair(tx: &Tx<'_>, process: ProcessId, most: u32) -> Result<bool, StoreError> {
+    let counted = tx
+        .db
+        .prepare_cached(
+            "UPDATE assistant_processes SET output_repairs = output_repairs + 1
+             WHERE process_id = ?1 AND output_repairs < ?2 AND finished_at IS NULL",
+        )?
+        .execute((process.to_string(), most))?;
+    if counted > 0 {
+        events::record(tx, process, events::Kind::Status, &json!({ "output": "sent back" }))?;
+    }
+    Ok(counted > 0)
+}
+
+/// The limits that a process runs under.
+///
+/// # Errors
+/// The store's.
+pub fn limits(db: &Connection, process: ProcessId) -> Result<Limits, StoreError> {
+    let mut look = db.prepare_cached("SELECT limits FROM assistant_processes WHERE process_id = ?1")?;
+    let json: String = look.query_row([process.to_string()], |row| row.get(0))?;
+    serde_json::from_str(&json).map_err(|error| StoreError::Damaged(error.to_string()))
+}
+
+/// The definition that a process started with, as JSON.
+///
+/// # Errors
+/// The store's.
+pub fn snapshot(db: &Connection, hash: &str) -> Result<String, StoreError> {
+    let mut look = db.prepare_cached("SELECT definition FROM snapshots WHERE hash = ?1")?;
+    Ok(look.query_row([hash], |row| row.get(0))?)
+}

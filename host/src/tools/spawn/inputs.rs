@@ -1,0 +1,148 @@
+//! Files that a caller adds to a task: read when it spawns, below its own folder, so that what becomes of them later
+//! changes nothing.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+use assistant_protocol::types::Input;
+
+use crate::tools::ToolError;
+use crate::tools::paths::below;
+
+/// Files of one task.
+pub(super) const FILES_MAX: usize = 50;
+/// Bytes of one of them.
+const FILE_BYTES_MAX: u64 = 256 * 1024;
+/// Bytes of all of them.
+const ALL_BYTES_MAX: usize = 1024 * 1024;
+/// Faults that one refusal names.
+const FAULTS_TOLD_MAX: usize = 10;
+/// Characters of a path that are shown.
+const PATH_CHARS_MAX: usize = 200;
+
+/// The files at `paths`, below `base`, each once.
+///
+/// # Errors
+/// `bad_argument`, which names each path that cannot be given and why.
+pub(super) async fn read(base: Option<&Path>, paths: &[String]) -> Result<Option<Vec<Input>>, ToolError> {
+    if paths.is_empty() {
+        return Ok(None);
+    }
+    if paths.len() > FILES_MAX {
+        let message = format!("`inputs` has {} paths, the most is {FILES_MAX}", paths.len());
+        return Err(ToolError::bad_argument(message, "Name fewer, or let the assistant read them by itself."));
+    }
+    let base = base.ok_or_else(|| {
+        let hint = "Put what is in the files into `context`.";
+        ToolError::bad_argument("`inputs` cannot be used: this host has no project folder", hint)
+    })?;
+    let (base, paths) = (base.to_owned(), paths.to_vec());
+    let reading = tokio::task::spawn_blocking(move || read_all(&base, paths));
+    reading.await.map_err(|error| ToolError::internal(&error))?.map(Some)
+}
+
+fn read_all(base: &Path, paths: Vec<String>) -> Result<Vec<Input>, ToolError> {
+    let gone = |_| ToolError::bad_argument("`inputs` cannot be used: the folder is gone", "Put it into `context`.");
+    let root = base.canonicalize().map_err(gone)?;
+    let (mut inputs, mut faults, mut bytes): (Vec<Input>, Vec<String>, usize) = (Vec::new(), Vec::new(), 0);
+    for path in paths {
+        if inputs.iter().any(|known| known.path == path) {
+            continue;
+        }
+        match read_one(&root, &path) {
+            Ok(content) => {
+                bytes += content.len();
+                inputs.push(Input { path, content });
+            }
+            Err(why) => faults.push(format!("`{}` {why}", crate::text::cut(&path, PATH_CHARS_MAX))),
+        }
+        if bytes > ALL_BYTES_MAX {
+            faults.push(format!("together they have more than {ALL_BYTES_MAX} bytes"));
+            break;
+        }
+    }
+    if faults.is_empty() {
+        return Ok(inputs);
+    }
+    let more = faults.len().saturating_sub(FAULTS_TOLD_MAX);
+    faults.truncate(FAULTS_TOLD_MAX);
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    let hint = "Name text files below your folder; what is large the assistant can read by itself.";
+    Err(ToolError::bad_argument(format!("`inputs` cannot be given: {}{more}", faults.join("; ")), hint))
+}
+
+fn read_one(root: &Path, path: &str) -> Result<String, String> {
+    if path.trim().is_empty() {
+        return Err("is no path".to_owned());
+    }
+    let found = below(root, path).map_err(|error| error.to_string())?;
+    let unreadable = |_| "cannot be read".to_owned();
+    let meta = found.metadata().map_err(unreadable)?;
+    if !meta.is_file() {
+        return Err("is no file".to_owned());
+    }
+    // It may grow while it is read.
+    let mut bytes = Vec::new();
+    File::open(&found).map_err(unreadable)?.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(format!("has more than {FILE_BYTES_MAX} bytes"));
+    }
+    let text = String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
+    text.ok_or_else(|| "is a binary file".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_read_below_the_folder_only() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let root = dir.path().canonicalize().expect("a folder").join("project");
+        std::fs::create_dir_all(root.join("src")).expect("a folder");
+        let write = |name: &str, bytes: &[u8]| std::fs::write(root.join(name), bytes).expect("written");
+        write("a.txt", b"A");
+        write("src/b.txt", "\u{e4}".as_bytes());
+        write("empty", b"");
+        write("nul", b"a\0b");
+        write("latin", b"\xe4");
+        write("full", &vec![b'x'; FILE_BYTES_MAX as usize]);
+        write("large", &vec![b'x'; FILE_BYTES_MAX as usize + 1]);
+        std::fs::write(root.join("../secret"), "secret").expect("written");
+        let absolute = root.join("a.txt").display().to_string();
+        let check = |paths: &[&str], want: Result<&[&str], &str>| {
+            let got = read_all(&root, paths.iter().map(ToString::to_string).collect());
+            let got = got.map(|all| all.into_iter().map(|one| one.content).collect::<Vec<_>>());
+            let want = want
+                .map(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>())
+                .map_err(|why| format!("`inputs` cannot be given: {why}"));
+            assert_eq!(got.map_err(|error| error.message), want, "{paths:?}");
+        };
+        check(&["a.txt", "src/b.txt", "empty"], Ok(&["A", "\u{e4}", ""]));
+        check(&["a.txt", "a.txt", "./src/../a.txt", &absolute], Ok(&["A", "A", "A"]));
+        check(&["none", "../none"], Err("`none` does not exist; `../none` lies outside of the folder"));
+        check(&["../secret"], Err("`../secret` lies outside of the folder"));
+        check(&["src/../../secret"], Err("`src/../../secret` lies outside of the folder"));
+        check(&["/etc/passwd"], Err("`/etc/passwd` lies outside of the folder"));
+        check(&["src"], Err("`src` is no file"));
+        check(&[" "], Err("`` is no path"));
+        check(&["nul", "latin"], Err("`nul` is a binary file; `latin` is a binary file"));
+        check(&["large"], Err("`large` has more than 262144 bytes"));
+        let names: Vec<String> = (0..5).map(|n| format!("full{n}")).collect();
+        names.iter().for_each(|name| write(name, &vec![b'x'; FILE_BYTES_MAX as usize]));
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        check(&names, Err("together they have more than 1048576 bytes"));
+        let many: Vec<String> = (0..12).map(|n| format!("n{n}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        let told: Vec<String> = many[..10].iter().map(|name| format!("`{name}` does not exist")).collect();
+        check(&many, Err(&format!("{}; and 2 more", told.join("; "))));
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink("../secret", root.join("link")).expect("a link");
+            std::os::unix::fs::symlink("a.txt", root.join("inner")).expect("a link");
+            check(&["inner"], Ok(&["A"]));
+            check(&["link"], Err("`link` lies outside of the folder"));
+        }
+    }
+}
