@@ -1,12 +1,13 @@
 //! `read_file`, `list_files` and `search_files`: read-only, below the folder of the calling process, bounded.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ignore::overrides::{Override, OverrideBuilder};
 use ignore::{Walk, WalkBuilder};
 
+use super::paths::{self, NotBelow};
 use super::{Audience, Call, Hints, Tool, ToolError, row};
 use crate::process_table;
 
@@ -60,33 +61,19 @@ async fn root(call: &Call) -> Result<PathBuf, ToolError> {
 
 /// A path below the folder, links resolved.
 fn below(root: &Path, wanted: &str) -> Result<PathBuf, ToolError> {
-    let shown: String = wanted.chars().take(200).collect();
-    let outside = || {
-        let hint = "Only files below your working folder can be read; links out of it are not followed.";
-        ToolError::new("not_permitted", format!("`{shown}` lies outside of the working folder"), hint)
-    };
-    // Told before anything is looked at: whether a path outside exists is nobody's business.
-    let mut depth = 0_i32;
-    for part in Path::new(wanted).components() {
-        match part {
-            Component::Normal(_) => depth += 1,
-            Component::ParentDir => depth -= 1,
-            Component::CurDir => {}
-            Component::RootDir | Component::Prefix(_) => return Err(outside()),
+    paths::below(root, wanted).map_err(|error| {
+        let shown: String = wanted.chars().take(200).collect();
+        match error {
+            NotBelow::Outside => {
+                let hint = "Only files below your working folder can be read; links out of it are not followed.";
+                ToolError::new("not_permitted", format!("`{shown}` lies outside of the working folder"), hint)
+            }
+            NotBelow::Missing => {
+                ToolError::bad_argument(format!("`{shown}` {error}"), &near::hint(&near::names(root, wanted)))
+            }
+            NotBelow::Unreadable => ToolError::bad_argument(format!("`{shown}` {error}"), &near::hint(&[])),
         }
-        if depth < 0 {
-            return Err(outside());
-        }
-    }
-    let found = root.join(wanted).canonicalize().map_err(|error| {
-        let why = match error.kind() {
-            std::io::ErrorKind::NotFound => "does not exist",
-            _ => "cannot be read",
-        };
-        let near = if error.kind() == std::io::ErrorKind::NotFound { near::names(root, wanted) } else { Vec::new() };
-        ToolError::bad_argument(format!("`{shown}` {why}"), &near::hint(&near))
-    })?;
-    if found.starts_with(root) { Ok(found) } else { Err(outside()) }
+    })
 }
 
 async fn blocking<T: Send + 'static>(

@@ -147,6 +147,8 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
     let base = parent.as_ref().and_then(|parent| parent.working_dir.clone()).map(PathBuf::from);
     let base = base.or_else(|| host.project().map(Path::to_path_buf));
     let schema = schema::wanted(&params, resumed.as_ref(), &definition).await?;
+    // It comes with the schema; a definition may name it all the same.
+    granted.unavailable.retain(|lack| schema.is_none() || lack.tool != "final_answer");
     let files = inputs::read(base.as_deref(), &params.inputs).await?;
     let files = files.or_else(|| resumed.as_ref().and_then(|resumed| resumed.inputs.clone()));
     let working_dir = working_dir(base, params.working_dir.as_deref())?;

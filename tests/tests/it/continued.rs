@@ -92,8 +92,12 @@ async fn calls_at_once_are_carried_out_one_after_the_other() {
     );
     assert_eq!((&two["continued_from"], &three["continued_from"]), (&one["process_id"], &two["process_id"]));
     // Whoever waits for a conversation takes no slot, and stands in nobody's way.
-    let other = sync(&client, "other", "go").await;
-    assert_eq!(other["result"]["content"], "at once");
+    for caller in [client.clone(), Client::of(&client.host).await] {
+        let other = caller.spawn("other", "go").await;
+        assert_eq!(other["status"], "starting", "{other}");
+        caller.end(&other).await;
+        assert_eq!(caller.mail(&other).await, ["at once"]);
+    }
     // One that is cancelled before its turn was never in the conversation.
     client.call("cancel_assistant", json!({ "process_id": three["process_id"] })).await;
     assert_eq!(client.poll(&two).await["status"], "queued");
@@ -239,5 +243,40 @@ async fn what_an_assistant_has_noted_is_told() {
     let spawned = sync(&client, "github", "go").await;
     let log = client.call("read_log", json!({ "process_id": spawned["process_id"] })).await.to_string();
     assert!(log.contains("memory.md is no text"), "{log}");
+    client.host.close().await;
+}
+
+/// A host that died in the middle leaves a conversation that is gone on with.
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_host_leaves_the_conversation() {
+    let steps = json!([{ "tool_calls": [listens()] }, { "text": "{{last_user}}" }]);
+    let files = [("keeps.md", keeps("keeps"))];
+    let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (*name, text.as_str())).collect();
+    let bed = Bed::new(RUNNER, &files, &script(&[("keeps", steps)]));
+    let client = bed.open().await;
+    let one = client.spawn("keeps", "one").await;
+    let two = client.spawn("keeps", "two").await;
+    client.until(&one, "waiting").await;
+    let killed = conformance::gate::copied(&bed.state()).expect("a copy");
+    client.call("cancel_assistant", json!({ "process_id": one["process_id"] })).await;
+    client.end(&two).await;
+    client.host.close().await;
+    drop(client);
+    let mut options = bed.options();
+    options.state = killed.path().to_owned();
+    let client = Client::of(&assistant_host::host::Host::open(options).await.expect("a host")).await;
+    for lost in [&one, &two] {
+        assert_eq!(client.poll(lost).await["reason"], "host_lost");
+    }
+    let three = sync(&client, "keeps", "three").await;
+    assert_eq!(
+        (&three["result"]["content"], &three["continued_from"]),
+        (&json!("three"), &two["process_id"]),
+        "{three}"
+    );
+    let log =
+        client.call("read_log", json!({ "process_id": three["process_id"], "transcript": true })).await.to_string();
+    assert!(log.contains("one") && log.contains("interrupted") && !log.contains("\"two\""), "{log}");
     client.host.close().await;
 }

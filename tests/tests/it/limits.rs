@@ -60,14 +60,15 @@ async fn refusals_tell_the_limit_the_count_and_what_to_do() {
     client.host.close().await;
     drop(client);
 
-    let mut bed = self::bed(Limits { living_per_session: 1, ..Limits::default() });
+    let bed = self::bed(Limits { living_per_session: 1, ..Limits::default() });
     let client = bed.open().await;
     client.call("spawn_assistant", spawn.clone()).await;
     told(&error(&client, "spawn_assistant", spawn.clone()).await, "living_per_session", &["1 processes", "is 1"]);
     client.host.close().await;
     drop(client);
 
-    bed.limits = Limits { tokens_per_day: 100, ..Limits::default() };
+    // Of a host of its own: the call that the other one gave up may have cost something.
+    let bed = self::bed(Limits { tokens_per_day: 100, ..Limits::default() });
     let client = bed.open().await;
     told(&error(&client, "spawn_assistant", spawn).await, "tokens_per_day", &["100 of 100 tokens"]);
     client.host.close().await;

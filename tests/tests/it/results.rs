@@ -11,7 +11,7 @@ use crate::{FAKE_RUNNER, RUNNER};
 const SCORES: &str = "---
 name: scores
 description: Gives a score.
-tools: [spawn_assistant, recv_message]
+tools: [spawn_assistant, recv_message, final_answer]
 output_format: json
 output_schema:
   type: object
@@ -46,6 +46,7 @@ async fn a_result_that_fits_is_told_as_data_everywhere() {
     ] }]));
     let client = bed.open().await;
     let spawned = client.spawn("scores", "go").await;
+    assert_eq!(spawned["unavailable_tools"], json!([]));
     client.end(&spawned).await;
     let (data, text) = (json!({ "score": 7, "notes": ["short"] }), r#"{"score":7,"notes":["short"]}"#);
     let process = &spawned["process_id"];
@@ -315,5 +316,37 @@ async fn what_is_long_is_read_in_pieces() {
     let ended = run(&client, json!({})).await;
     let error = ended["result"]["error"].as_str().expect("an error");
     assert!(error.contains("bytes, the most is 10000: hand in less"), "{error}");
+    client.host.close().await;
+}
+
+/// What was accepted is not lost with its runner, and a call that is made again is answered as before.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_runner_that_dies_loses_no_result() {
+    let mut bed = Bed::new(crate::PUPPET, &[("scores.md", SCORES)], &script(&[("scores", json!([{ "text": "hi" }]))]));
+    let puppets = conformance::puppets::Puppets::new(bed.dir.path());
+    bed.runner.args = puppets.args();
+    let client = bed.open().await;
+    let spawned = client.spawn("scores", "go").await;
+    let mut puppet = puppets.next().await;
+    assert_eq!(puppet.run["output_schema"]["required"], json!(["score"]));
+    let tools: Vec<&Value> = puppet.run["tools"].as_array().expect("tools").iter().map(|tool| &tool["name"]).collect();
+    assert!(tools.contains(&&json!("final_answer")), "{tools:?}");
+    let thread = puppet.thread.clone();
+    let mut call = |id: &str, arguments: Value| {
+        let params = json!({ "thread_id": thread, "call_id": id, "tool_name": "final_answer", "arguments": arguments });
+        puppet.ask("on_tool_call", params)
+    };
+    let wrong = call("a", json!({ "score": 11 })).result().await;
+    assert_eq!((&wrong["is_error"], wrong.get("end_run")), (&json!(true), None), "{wrong}");
+    assert_eq!(call("a", json!({ "score": 12 })).result().await, wrong, "it is sent back once, not twice");
+    let right = call("b", json!({ "score": 5 })).result().await;
+    assert_eq!((&right["end_run"], &right["structured_content"]), (&json!(true), &json!({ "score": 5 })), "{right}");
+    // Another one that does not fit changes nothing any more.
+    let late = call("c", json!({ "score": "x" })).result().await;
+    assert_eq!((&late["is_error"], &late["end_run"]), (&json!(true), &json!(true)), "{late}");
+    puppet.dies();
+    assert_eq!(client.end(&spawned).await["reason"], "runner_exited");
+    assert!(client.mail(&spawned).await[0].ends_with("Until then it had:\n{\"score\":5}"));
     client.host.close().await;
 }

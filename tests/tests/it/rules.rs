@@ -22,9 +22,11 @@
 //! | `pipe_order` | the runner: `runner/src/calls.rs`, results as they come |
 //! | `open_session` | `process_table/spawn.rs`, `spawn`: `may_act` |
 //! | `resume_last` | `process_table/spawn.rs`, `spawn`: `resumption_of` |
-//! | `answer_moves` | `process_table/spawn.rs`, `move_mail` |
+//! | `answer_moves` | `process_table/line.rs`, `move_mail` |
 //! | `mark_wins` | `process_table/end.rs`, `first_cause` |
-//! | `no_barging` | `process_table/spawn.rs`, `spawn`: nobody of the session is queued |
+//! | `no_barging` | `process_table/spawn.rs`, `spawn`: nobody of the session is queued that could start |
+//! | `one_of_a_line` | `process_table/slots.rs`: `FREE`; `process_table/spawn.rs`: `behind` (in `it/continued.rs`) |
+//! | `no_circle` | `process_table/line.rs`, `waits_for` (in `it/continued.rs`) |
 //! | `answer_apart` | `message_box/handing.rs`, `queued`: no answers |
 //! | `spare_detached` | `process_table/end.rs`, `mark`: `spare_detached` |
 

@@ -50,7 +50,9 @@ fn read_all(base: &Path, paths: Vec<String>) -> Result<Vec<Input>, ToolError> {
         if inputs.iter().any(|known| known.path == path) {
             continue;
         }
-        match read_one(&root, &path) {
+        // An absolute path may lead through the same links as the folder's own.
+        let within = Path::new(&path).strip_prefix(base).ok().and_then(Path::to_str).unwrap_or(&path);
+        match read_one(&root, within) {
             Ok(content) => {
                 bytes += content.len();
                 inputs.push(Input { path, content });
@@ -143,6 +145,11 @@ mod tests {
             std::os::unix::fs::symlink("a.txt", root.join("inner")).expect("a link");
             check(&["inner"], Ok(&["A"]));
             check(&["link"], Err("`link` lies outside of the folder"));
+            let by_link = dir.path().join("by-link");
+            std::os::unix::fs::symlink(&root, &by_link).expect("a link");
+            let through = by_link.join("a.txt").display().to_string();
+            let read = read_all(&by_link, vec![through.clone(), "a.txt".to_owned()]).expect("two files");
+            assert_eq!(read.iter().map(|one| one.path.as_str()).collect::<Vec<_>>(), [through.as_str(), "a.txt"]);
         }
     }
 }
