@@ -272,7 +272,7 @@ async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Command::Remove(args) => remove::remove(&places, &args).await,
         Command::Import(args) => import::import(&places, &args).await,
         Command::Export(args) => export::export(&places, &args),
-        Command::Tools(args) => catalog::tools(&places, &args),
+        Command::Tools(args) => catalog::tools(&places, &args).await,
         Command::Doctor(args) => doctor::doctor(&places, &args).await,
         Command::Vacuum(args) => vacuum::vacuum(&places, &args).await,
         Command::Trust(args) => trust::trust(&places, &args),

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use crate::hooks::Hooks;
 use crate::limits::Limits;
 use crate::model::prices::{Price, Prices};
+use crate::servers::{Configured, ServerConfig};
 
 pub mod paths;
 mod secret;
@@ -37,6 +38,10 @@ pub struct Config {
     pub model_aliases: BTreeMap<String, String>,
     /// Tools of other systems by the tool of ours that stands in.
     pub tool_aliases: BTreeMap<String, String>,
+    /// Tool servers that assistants can ask for, by name.
+    pub mcp_servers: BTreeMap<String, ServerConfig>,
+    /// Well-kept tool servers that come by a name: `filesystem`, `shell`.
+    pub tool_presets: Vec<String>,
     /// Commands that are run when a process ends or asks.
     pub hooks: Hooks,
     /// What is allowed.
@@ -164,7 +169,16 @@ impl Config {
             let message = "is 0, so that nothing could run; leave it out, or give a number above".to_owned();
             return Err(ConfigError::Value { path: config.path, key: format!("limits.{name}"), message });
         }
+        config.servers()?;
         Ok(config)
+    }
+
+    /// The tool servers that it names.
+    ///
+    /// # Errors
+    /// [`ConfigError::Value`] names the server, and what is wrong with it.
+    pub fn servers(&self) -> Result<Configured, ConfigError> {
+        Configured::read(&self.mcp_servers, &self.tool_presets).map_err(|(key, message)| self.value_error(key, message))
     }
 
     /// The variables that keys are read from: those that it names, else those of the providers that need no more.
@@ -272,7 +286,7 @@ mod tests {
 
     #[test]
     fn errors_name_the_key_and_the_line() {
-        let top = "expected one of `default_model`, `strict_models`, `models`, `prices`, `model_aliases`, `tool_aliases`, `hooks`, `limits`";
+        let top = "expected one of `default_model`, `strict_models`, `models`, `prices`, `model_aliases`, `tool_aliases`, `mcp_servers`, `tool_presets`, `hooks`, `limits`";
         assert_eq!(error("a = 1"), format!("c.toml, line 1: unknown field `a`, {top}"));
         let limits = error("[limits]\n\ndeep = 1");
         assert!(limits.starts_with("c.toml, line 3: unknown field `deep`, expected one of `depth`"), "{limits}");

@@ -21,16 +21,19 @@ use crate::model::Models;
 use crate::process_table::{self, Cause, End, Process, Status};
 use crate::registry::{Registry, mirror};
 use crate::search::{self, SearchError, SearchIndex};
+use crate::servers::Pool;
 use crate::store::{Store, StoreError};
 use crate::tools::{self, Along, CallError, Output, Tool};
 use crate::{events, supervisor};
 
 mod assistants;
 mod expiry;
+mod keys;
 mod lock;
 mod options;
 mod reload;
 mod retention;
+mod servers;
 mod sessions;
 mod slept;
 mod trusted;
@@ -94,6 +97,7 @@ struct Shared {
     launch_permits: Semaphore,
     runners: TaskTracker,
     strays: Strays,
+    servers: Pool,
     closing: CancellationToken,
     closed: CancellationToken,
     supervisor: TaskTracker,
@@ -130,12 +134,14 @@ impl Host {
             tracing::warn!(left = left.len(), "an earlier host died; its processes are ended as host_lost");
             host.strays().end_all(&left).await;
         }
+        host.strays().end_servers_of(host.state_dir()).await;
         tracing::debug!(?mirrored, "the registry is mirrored");
         let supervised = host.clone();
         host.0.supervisor.spawn(async move { supervisor::run(supervised).await });
         host.merge_search();
         let leaving = host.clone();
         host.0.supervisor.spawn(async move { sessions::end_the_left(leaving).await });
+        host.0.supervisor.spawn(Pool::tend(host.clone()));
         host.0.supervisor.spawn(slept::watch(host.clone()));
         host.0.supervisor.spawn(retention::run(host.clone()));
         if host.0.options.watch && !host.0.options.sources.is_empty() {
@@ -186,6 +192,7 @@ impl Host {
         }
         self.0.supervisor.wait().await;
         self.search().stop();
+        self.0.servers.close(self).await;
         self.0.runners.close();
         self.0.runners.wait().await;
         // What was to be started when the supervisor stopped has no runner that could end it.
@@ -245,22 +252,6 @@ impl Host {
     #[must_use]
     pub fn log(&self) -> Option<&Path> {
         self.0.options.log.as_deref()
-    }
-
-    /// Variables with keys that clients have told and this host has not.
-    pub(crate) fn keys_elsewhere(&self) -> Vec<String> {
-        self.0.keys_elsewhere.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Notes variables with keys that a client has and this host has not.
-    #[cfg(feature = "socket")]
-    pub(crate) fn note_keys(&self, names: Vec<String>) {
-        let mut known = self.0.keys_elsewhere.write().unwrap_or_else(PoisonError::into_inner);
-        for name in names {
-            if !known.contains(&name) {
-                known.push(name);
-            }
-        }
     }
 
     /// What answers model calls.
@@ -384,6 +375,7 @@ fn open_files(options: Options) -> Result<Shared, OpenError> {
         launch_permits: Semaphore::new(LAUNCHES_MAX),
         runners: TaskTracker::new(),
         strays: Strays::new(options.adopts_orphans),
+        servers: Pool::default(),
         closing: CancellationToken::new(),
         closed: CancellationToken::new(),
         supervisor: TaskTracker::new(),

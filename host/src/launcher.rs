@@ -13,13 +13,15 @@ use crate::process_table::Process;
 
 mod child;
 mod hook;
+mod server;
 mod started;
 mod strays;
 
 pub(crate) use child::Child;
 pub(crate) use hook::run_hook;
-pub use strays::MARK;
+pub(crate) use server::{ServerProgram, launch_server};
 pub(crate) use strays::Strays;
+pub use strays::{MARK, SERVER_OF};
 
 /// Variables that a runner gets from the host's environment. None of them can hold a key.
 const ENVIRONMENT: &[&str] = &["LANG", "LC_ALL", "TMPDIR", "TZ", "SystemRoot", "TEMP", "RUST_BACKTRACE"];

@@ -22,7 +22,7 @@ macro_rules! limits {
                 let may_be = [
                     "grace_ms", "grace_turn_ms", "shutdown_ms", "retry_for_ms", "client_wait_ms", "stderr_bytes",
                     "stderr_recorded_bytes", "host_idle_ms", "retention_days", "retention_bytes",
-                    "session_grace_ms", "output_repairs",
+                    "session_grace_ms", "output_repairs", "server_idle_ms",
                 ];
                 let all = [$((stringify!($name), u64::from(self.$name)),)*];
                 all.iter().find(|(name, value)| *value == 0 && !may_be.contains(name)).map(|(name, _)| *name)
@@ -72,6 +72,22 @@ limits! {
     cost_per_tree_usd: Usd = Usd::UNCAPPED;
     /// One tool call; its own waits are exempt.
     tool_call_ms: u64 = 5 * 60 * 1_000;
+    /// From the start of a tool server until it has answered; what has to be downloaded first takes a while.
+    server_start_ms: u64 = 60 * 1_000;
+    /// How long a tool server is kept when nobody uses it.
+    server_idle_ms: u64 = 5 * 60 * 1_000;
+    /// Tool servers of the host that run at once.
+    servers_per_host: u32 = 64;
+    /// Calls in flight at one tool server; further ones wait.
+    server_calls: u32 = 32;
+    /// Tools of a tool server that are offered.
+    tools_per_server: u32 = 256;
+    /// The description of a tool of a server.
+    server_description_bytes: u64 = 4 * 1024;
+    /// The schema of a tool of a server; what is longer loses all but the names of its arguments.
+    server_schema_bytes: u64 = 64 * 1024;
+    /// One message of a tool server.
+    server_message_bytes: u64 = 16 * 1024 * 1024;
     /// One message.
     message_bytes: u64 = 1024 * 1024;
     /// Messages that wait for one receiver.

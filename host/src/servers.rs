@@ -1,19 +1,65 @@
 //! Tool servers: MCP servers whose tools assistants are given. Started when they are needed, shared, ended when idle.
+//!
+//! What is written of a server ([`spec`]) is read from what the user is asked to trust, or from the configuration
+//! ([`configured`], with [`presets`]); which of them an assistant has is its `plan`. `expand` fills in variables when one
+//! is started; the `pool` keeps those that run. A `running` one is spoken to over rmcp: through pipes (`lines`) or HTTP,
+//! and a `guard` that lets through what is asked for. What it `offered` is made to fit every model, what it has `given`
+//! becomes parts of a message.
 
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use assistant_protocol::types::Part;
 use serde_json::{Map, Value};
+use tokio::sync::mpsc;
 
 use crate::host::Host;
 use crate::process_table::Process;
 use crate::registry::Definition;
 
+pub mod configured;
+mod expand;
+mod given;
+mod guard;
+mod http;
+mod lines;
+mod offered;
+mod plan;
+mod pool;
+mod portable;
 pub mod presets;
+mod program;
+mod running;
+pub mod spec;
+mod start;
+mod stderr;
+mod tried;
+mod words;
+
+pub use configured::{Configured, ServerConfig};
+pub use expand::Environment;
+pub use guard::Step;
+pub(crate) use plan::{may_bring, names_server, plan, stands_for};
+pub(crate) use pool::Pool;
+pub use tried::{Tried, try_all};
+
+use expand::World;
+use plan::Planned;
+use pool::{Lease, Wanted};
+use program::Ground;
+
+/// The longest name of a server, characters.
+const NAME_CHARS_MAX: usize = 100;
+/// Steps of a call that wait to be told.
+pub(crate) const STEPS_MAX: usize = 16;
 
 /// A tool of a server, as it is offered to an assistant.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServedTool {
+    /// What a model calls it by: `server__tool`, of signs that every model takes.
+    pub name: String,
     /// The server, by its name in the configuration or the definition.
     pub server: String,
     /// Its name there.
@@ -41,7 +87,7 @@ pub struct Given {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ServerError {
-    /// `server_failed`, `server_busy`, `too_slow`, `unknown_tool`, …: stable.
+    /// `server_failed`, `server_died`, `server_error`, `too_slow`, `unknown_tool`, `limit_…`: stable.
     pub code: &'static str,
     /// What happened, and to which server.
     pub message: String,
@@ -49,28 +95,130 @@ pub struct ServerError {
 
 /// The servers that one process uses.
 #[derive(Debug, Clone, Default)]
-pub struct Servers {}
+pub struct Servers {
+    uses: Arc<Vec<Use>>,
+    lacking: Vec<(String, String)>,
+}
+
+/// One server that a process uses.
+#[derive(Debug)]
+struct Use {
+    planned: Planned,
+    lease: Lease,
+}
 
 impl Servers {
-    /// The servers of a process: those that its definition names and that may run. Nothing is started.
+    /// The servers of a process: those that its definition names and that may run, and those of the configuration whose
+    /// tools it asks for. Nothing is started.
     pub(crate) async fn of(host: &Host, row: &Process, definition: &Definition) -> Self {
-        let _ = (host, row, definition);
-        Self {}
+        let ruled = match host.rule(vec![Arc::new(definition.clone())]).await {
+            Ok(mut ruled) => ruled.pop().unwrap_or_default(),
+            Err(error) => {
+                tracing::error!(%error, process = %row.id, "nobody knows which servers are trusted: none is started");
+                Vec::new()
+            }
+        };
+        let (planned, mut lacking) = plan(host.configured_servers(), definition, &ruled);
+        let mut uses = Vec::new();
+        for planned in planned {
+            match wanted(host, &planned, row.working_dir.as_deref().map(Path::new), row.depth) {
+                Ok(mut wanted) => {
+                    if !planned.spec.shared {
+                        wanted.key = format!("{} {}", row.id, wanted.key);
+                        wanted.idle = Duration::ZERO;
+                    }
+                    uses.push(Use { lease: Pool::lease(host, wanted), planned });
+                }
+                Err(why) => lacking.push((planned.spec.name.clone(), why)),
+            }
+        }
+        Self { uses: Arc::new(uses), lacking }
     }
 
     /// Their tools, and why the others have none (server, reason). Starts what has to be started.
-    pub(crate) async fn tools(&self) -> (Vec<ServedTool>, Vec<(String, String)>) {
-        (Vec::new(), Vec::new())
+    pub(crate) async fn tools(&self, host: &Host, taken: &BTreeSet<&str>) -> (Vec<ServedTool>, Vec<(String, String)>) {
+        let asked = self.uses.iter().map(|one| async move {
+            let offered = async { one.lease.running().await?.tools(Ground::of(host)).await };
+            let within = start_within(host, &one.planned) * 2;
+            match tokio::time::timeout(within, offered).await {
+                Ok(Ok(offered)) => Ok(offered::of_server(&one.planned.spec, &offered)),
+                Ok(Err(error)) => Err(error.message),
+                Err(_) => Err(format!("it did not tell its tools within {} ms", within.as_millis())),
+            }
+        });
+        let answers = futures::future::join_all(asked).await;
+        let (mut tools, mut failed) = (Vec::new(), self.lacking.clone());
+        for (one, answer) in self.uses.iter().zip(answers) {
+            match answer {
+                Ok(served) => tools.extend(served),
+                Err(why) => failed.push((one.planned.spec.name.clone(), why)),
+            }
+        }
+        offered::name_all(&mut tools, taken);
+        (tools, failed)
     }
 
-    /// Calls a tool. Dropping the future cancels the call at the server.
+    /// Calls a tool, and sends on what is told of it meanwhile. Dropping the future cancels the call at the server.
+    ///
+    /// # Errors
+    /// [`ServerError`]: the server cannot be had, refuses, dies, or takes too long.
     pub(crate) async fn call(
         &self,
+        host: &Host,
         tool: &ServedTool,
         arguments: Map<String, Value>,
         within: Duration,
+        steps: mpsc::Sender<Step>,
     ) -> Result<Given, ServerError> {
-        let _ = (arguments, within);
-        Err(ServerError { code: "unknown_tool", message: format!("there is no server `{}`", tool.server) })
+        let Some(one) = self.uses.iter().find(|one| one.planned.spec.name == tool.server) else {
+            return Err(ServerError { code: "unknown_tool", message: format!("there is no server `{}`", tool.server) });
+        };
+        let own = one.planned.spec.timeout_ms.map(Duration::from_millis);
+        let within = own.map_or(within, |own| own.min(within));
+        let called = async {
+            let running = one.lease.running().await?;
+            running.call(&tool.tool, arguments, steps).await
+        };
+        let answer = match tokio::time::timeout(within, called).await {
+            Ok(answer) => answer?,
+            Err(_) => {
+                let (server, ms) = (&tool.server, within.as_millis());
+                let message =
+                    format!("the server `{server}` did not answer within {ms} ms; the call was cancelled there");
+                return Err(ServerError { code: "too_slow", message });
+            }
+        };
+        one.lease.answered();
+        Ok(given::parts(&answer, host.limits().answer_chars as usize))
     }
+}
+
+fn start_within(host: &Host, planned: &Planned) -> Duration {
+    Duration::from_millis(planned.spec.start_ms.unwrap_or(host.limits().server_start_ms))
+}
+
+/// What is started for a planned server.
+///
+/// # Errors
+/// In words: what cannot be filled in.
+fn wanted(host: &Host, planned: &Planned, working_dir: Option<&Path>, depth: u32) -> Result<Wanted, String> {
+    let keys: Vec<String> = if planned.of_definition { host.key_variables() } else { Vec::new() };
+    // A server that is shared works in the project, not where the first who uses it happens to work.
+    let project = host.project().or(working_dir);
+    let folder = project.unwrap_or(host.state_dir());
+    let world = World { environment: host.environment(), keys: &keys, project, folder, bare: planned.bare };
+    let ready = expand::ready(&planned.spec.how, &world)?;
+    Ok(Wanted {
+        key: ready.key(),
+        name: planned.spec.name.clone(),
+        ready,
+        start_within: start_within(host, planned),
+        idle: Duration::from_millis(host.limits().server_idle_ms),
+        depth,
+    })
+}
+
+/// Why a planned server cannot even be tried, as far as that is known before it is started.
+pub(crate) fn hindered(host: &Host, planned: &Planned, working_dir: Option<&Path>) -> Option<String> {
+    wanted(host, planned, working_dir, 0).err()
 }

@@ -30,6 +30,7 @@ mod errors;
 mod files;
 mod follow;
 pub mod grants;
+mod lacking;
 mod list;
 mod log;
 mod messages;
@@ -44,8 +45,9 @@ pub(crate) mod record;
 pub mod schema;
 mod spawn;
 mod texts;
-mod untrusted;
 mod wait;
+
+pub(crate) use lacking::title as lacking_title;
 
 pub(crate) use app::with_those_of;
 pub use errors::ToolError;

@@ -38,6 +38,7 @@ pub use book::{Book, RECORD_BYTES_MAX, TRUSTED_MAX, Trust, Unusable};
 #[cfg(feature = "cli")]
 pub(crate) use masked::{line_masked, map_masked, masked};
 pub use wanted::wanted;
+pub(crate) use wanted::{ARGUMENTS, COMMANDS, FOLDERS, HEADERS, SCRIPTS, URLS, VARIABLES, all};
 
 named! {
     /// What kind of thing would run.
@@ -83,6 +84,11 @@ impl Wanted {
     #[must_use]
     pub fn title(&self) -> String {
         format!("{} {}", self.kind, shown(&self.name))
+    }
+
+    /// As written.
+    pub(crate) fn written(&self) -> &Value {
+        &self.written
     }
 
     /// What is remembered of it when it is trusted, for the file at `place`.

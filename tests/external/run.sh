@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Drives `BINARY mcp` with real MCP clients: the Python package in both major versions, the inspector, and a coding
-# client that `BINARY setup` has set up.
+# client that `BINARY setup` has set up; and lets its assistants use real tool servers.
 # usage: tests/external/run.sh BINARY
 # Fetches the clients by their lockfiles into target/external, once. MCP_EXTERNAL=0 skips all of it.
 set -euo pipefail
@@ -85,6 +85,9 @@ part mcp-1 "$cache/python-1/bin/python" "$here/client.py" session "$binary"
 part mcp-2 "$cache/python-2/bin/python" "$here/client.py" session "$binary"
 part mcp-2 "$cache/python-2/bin/python" "$here/client.py" auto "$binary"
 part inspector python3 "$here/inspector.py" "$cache/inspector" "$binary"
+packages servers "$here/servers"
+venv python-servers "$here/requirements-servers.txt"
+part servers python3 "$here/servers.py" "$cache/servers" "$cache/python-servers" "$binary"
 coding_client
 
 passed=$(grep -c '^ok ' "$log" || true)

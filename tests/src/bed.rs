@@ -13,8 +13,10 @@ use assistant_host::limits::Limits;
 use assistant_host::model::prices::Price;
 use assistant_host::model::{Model, ScriptedModel};
 use assistant_host::registry;
+use assistant_host::servers::{Configured, Environment};
 use assistant_host::store;
 use assistant_host::tools::CallError;
+use assistant_host::trust::Trust;
 use assistant_protocol::ids::SessionId;
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
@@ -38,6 +40,10 @@ pub struct Bed {
     pub app_tools: Vec<AppTool>,
     /// What its model costs.
     pub price: Option<Price>,
+    /// The tool servers that its hosts know by name.
+    pub servers: Configured,
+    /// The variables that what is written of servers is filled in from.
+    pub environment: Environment,
     model: Arc<dyn Model>,
 }
 
@@ -64,8 +70,18 @@ impl Bed {
             std::fs::write(dir.path().join("assistants").join(name), text).expect("a file");
         }
         let (limits, runner) = (Limits::default(), RunnerCommand::new(runner));
-        let awake = Awake::machine();
-        Self { dir, limits, runner, awake, clock: None, app_tools: Vec::new(), price: None, model }
+        Self {
+            dir,
+            limits,
+            runner,
+            awake: Awake::machine(),
+            clock: None,
+            app_tools: Vec::new(),
+            price: None,
+            servers: Configured::default(),
+            environment: Environment::default(),
+            model,
+        }
     }
 
     /// The state directory.
@@ -87,6 +103,8 @@ impl Bed {
             options.clock = clock.clone();
         }
         options.app_tools = self.app_tools.clone();
+        options.servers = self.servers.clone();
+        options.environment = self.environment.clone();
         options.project = Some(self.project());
         options.sources = registry::sources(None, None, None, &[self.dir.path().join("assistants")]);
         options.models.insert("scripted", self.model.clone());
@@ -102,6 +120,18 @@ impl Bed {
     /// The host's.
     pub async fn try_open(&self) -> Result<Host, OpenError> {
         Host::open(self.options()).await
+    }
+
+    /// Allows all that the assistants of a host would run, as their user does with `assistant-host trust`.
+    ///
+    /// # Panics
+    /// Where that cannot be remembered.
+    pub async fn trust_all(&self, host: &Host) {
+        let all: Vec<_> = host.registry().assistants().to_vec();
+        let ruled = host.rule(all.clone()).await.expect("what they would run");
+        let each = all.iter().zip(&ruled).flat_map(|(one, ruled)| ruled.iter().map(move |ruled| (one, ruled)));
+        let trusts: Vec<Trust> = each.filter_map(|(one, ruled)| Trust::new(one, ruled, "me", 1)).collect();
+        host.trust().add(&trusts).expect("remembered");
     }
 
     /// Opens a host and a session of it.

@@ -10,6 +10,7 @@ use super::open::Setting;
 use super::{FAILED, Failure, Places, USAGE, counted, say, shown, talk};
 use crate::registry::{Definition, Diagnostic, Severity, Shadowed, Source};
 use crate::search::Filter;
+use crate::servers::ServedTool;
 use crate::text::{cut, one_line};
 use crate::tools::{self, Audience};
 
@@ -57,6 +58,9 @@ pub(super) struct SearchArgs {
 
 #[derive(Args)]
 pub(super) struct ToolsArgs {
+    /// Start the configured tool servers, and tell what they offer
+    #[arg(long)]
+    servers: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -191,8 +195,12 @@ pub(super) fn search(places: &Places, args: &SearchArgs) -> Result<u8, Failure> 
     Ok(0)
 }
 
-pub(super) fn tools(places: &Places, args: &ToolsArgs) -> Result<u8, Failure> {
-    let table = tools::table(&Setting::read(places)?.config.limits);
+pub(super) async fn tools(places: &Places, args: &ToolsArgs) -> Result<u8, Failure> {
+    let setting = Setting::read(places)?;
+    if args.servers {
+        return Ok(of_servers(&setting, args.json).await);
+    }
+    let table = tools::table(&setting.config.limits);
     if args.json {
         let listed = |audience| table.iter().filter(|tool| tool.audience == audience).map(tools::listed).collect();
         let (clients, runners): (Vec<Value>, Vec<Value>) = (listed(Audience::Everyone), listed(Audience::Runners));
@@ -207,4 +215,42 @@ pub(super) fn tools(places: &Places, args: &ToolsArgs) -> Result<u8, Failure> {
         say(&format!("{:<20} {:<22} {}", tool.name, tool.title, who));
     }
     Ok(0)
+}
+
+/// What the configured servers offer; those that do not start make it fail.
+async fn of_servers(setting: &Setting, as_json: bool) -> u8 {
+    let tried = setting.try_servers().await;
+    let failed = tried.iter().any(|one| one.tools.is_err());
+    if as_json {
+        let servers: Vec<Value> = tried
+            .iter()
+            .map(|one| {
+                let tools = one.tools.as_ref().ok().map(|tools| tools.iter().map(served).collect::<Vec<_>>());
+                json!({ "name": one.name, "reached_by": one.reached_by, "tools": tools, "error": one.tools.as_ref().err() })
+            })
+            .collect();
+        say(&json!({ "servers": servers }).to_string());
+    }
+    for one in &tried {
+        match &one.tools {
+            Ok(tools) if !as_json => tools.iter().for_each(|tool| {
+                say(&format!("{:<40} {}", one_line(&tool.name), cut(&one_line(&tool.description), LINE_CHARS)));
+            }),
+            Ok(_) => {}
+            Err(error) => talk(&format!("{}: {}", one_line(&one.name), one_line(error))),
+        }
+    }
+    if tried.is_empty() {
+        talk(
+            "no tool servers are configured; `[mcp_servers.NAME]` adds one, `tool_presets = [\"filesystem\", \"shell\"]` well-kept ones",
+        );
+    }
+    if failed { FAILED } else { 0 }
+}
+
+fn served(tool: &ServedTool) -> Value {
+    json!({
+        "name": tool.name, "tool": tool.tool, "description": tool.description, "input_schema": tool.input_schema,
+        "read_only": tool.read_only,
+    })
 }

@@ -16,13 +16,14 @@ use crate::registry::{Diagnostic, Severity, SourceDir};
 
 mod models;
 mod page;
+mod servers;
 
 #[derive(Args)]
 pub(super) struct DoctorArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Do not ask the models whether they answer
+    /// Do not ask the models whether they answer, and start no tool servers
     #[arg(long)]
     no_calls: bool,
 }
@@ -49,6 +50,7 @@ struct Report {
     default_model: Option<String>,
     models: Vec<models::Known>,
     keys: Vec<Key>,
+    servers: Vec<servers::Known>,
     problems: Vec<Problem>,
 }
 
@@ -159,6 +161,7 @@ async fn look(places: &Places, calls: bool) -> Result<Report, Failure> {
         default_model: None,
         models: Vec::new(),
         keys: Vec::new(),
+        servers: Vec::new(),
         problems: Vec::new(),
     };
     look_at_state(&mut report);
@@ -170,6 +173,7 @@ async fn look(places: &Places, calls: bool) -> Result<Report, Failure> {
             look_at_files(&mut report, &setting.config);
             look_at_assistants(&mut report, &setting);
             models::look(&mut report, &setting.config, calls).await;
+            servers::look(&mut report, &setting, calls).await;
         }
         Err(failure) => {
             let hint = "mend that first: assistants and models were not looked at";

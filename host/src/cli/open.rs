@@ -14,6 +14,7 @@ use crate::launcher::RunnerCommand;
 use crate::model::Models;
 use crate::registry::{self, Registry, Source, SourceDir, mirror};
 use crate::search::{self, SearchIndex};
+use crate::servers::{self, Configured, Environment, Tried};
 use crate::store;
 use crate::tools::Tool;
 use crate::tools::outfit::Stock;
@@ -30,6 +31,7 @@ pub(super) struct Setting {
     pub(super) config: Config,
     pub(super) project: Option<PathBuf>,
     pub(super) sources: Vec<SourceDir>,
+    pub(super) servers: Configured,
     state: Option<PathBuf>,
 }
 
@@ -54,6 +56,7 @@ impl Setting {
         let config_path = paths::default_path(&env);
         let fallback = config_path.clone().unwrap_or_else(|_| PathBuf::from("config.toml"));
         let config = Config::read(places.config.as_deref(), &fallback).map_err(|error| usage(&error))?;
+        let servers = config.servers().map_err(|error| usage(&error))?;
         let cwd = std::env::current_dir().map_err(|error| usage(&format!("there is no working folder: {error}")))?;
         let project = super::place::project(places, &cwd)?;
         if let Some(missing) = places.assistants.iter().find(|folder| !folder.is_dir()) {
@@ -63,7 +66,7 @@ impl Setting {
         let home = env("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
         let config_dir = config_path.ok().and_then(|path| path.parent().map(Path::to_owned));
         let sources = registry::sources(project.as_deref(), home.as_deref(), config_dir.as_deref(), &places.assistants);
-        Ok(Self { config, project, sources, state: places.state.clone() })
+        Ok(Self { config, project, sources, servers, state: places.state.clone() })
     }
 
     /// Where assistants are read from, for whoever wonders why there are none.
@@ -117,7 +120,15 @@ impl Setting {
 
     /// What decides what a definition gets here.
     pub(super) fn stock<'a>(&'a self, table: &'a [Tool], models: &'a Models) -> Stock<'a> {
-        Stock { table, aliases: &self.config.tool_aliases, models, strict_models: self.config.strict_models }
+        let (aliases, strict_models) = (&self.config.tool_aliases, self.config.strict_models);
+        Stock { table, aliases, servers: &self.servers, models, strict_models }
+    }
+
+    /// Starts each configured tool server for once, to tell what it offers or why it does not start.
+    pub(super) async fn try_servers(&self) -> Vec<Tried> {
+        let state = self.state().unwrap_or_else(|_| std::env::temp_dir()).join("tried");
+        let environment = Environment::new(env);
+        servers::try_all(&self.servers, &environment, &self.config.limits, self.project.as_deref(), &state).await
     }
 
     /// The state directory.
@@ -141,6 +152,9 @@ impl Setting {
         options.project = self.project;
         options.sources = self.sources;
         options.models = models;
+        options.servers = self.servers;
+        options.environment = Environment::new(env);
+        options.key_variables.extend(self.config.key_variables());
         options.strict_models = self.config.strict_models;
         options.limits = self.config.limits;
         options.hooks = self.config.hooks;

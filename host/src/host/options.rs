@@ -12,6 +12,7 @@ use crate::launcher::RunnerCommand;
 use crate::limits::Limits;
 use crate::model::Models;
 use crate::registry::SourceDir;
+use crate::servers::{Configured, Environment};
 use crate::store::Clock;
 
 /// What a host is opened with. The world comes in here: paths, models, the time.
@@ -33,6 +34,12 @@ pub struct Options {
     pub limits: Limits,
     /// Tools of other systems by the tool of ours that stands in.
     pub tool_aliases: BTreeMap<String, String>,
+    /// Tool servers that assistants can ask for by name.
+    pub servers: Configured,
+    /// The variables that what is written of tool servers is filled in from. By default there are none.
+    pub environment: Environment,
+    /// Names of the variables that hold keys of models: nothing that a definition says of a server is filled in from them.
+    pub key_variables: Vec<String>,
     /// Tools of the embedding app, under prefixes of its own.
     pub app_tools: Vec<AppTool>,
     /// Who is asked before a tool that needs it is called; without one such calls are refused.
@@ -71,6 +78,9 @@ impl Options {
             strict_models: false,
             limits: Limits::default(),
             tool_aliases: BTreeMap::new(),
+            servers: Configured::default(),
+            environment: Environment::default(),
+            key_variables: crate::model::variables_of_keys(),
             app_tools: Vec::new(),
             approval: None,
             hooks: Hooks::default(),

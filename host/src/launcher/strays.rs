@@ -18,6 +18,9 @@ mod platform;
 
 /// The variable that holds the id of the process, for its runner and all that this starts.
 pub const MARK: &str = "ASSISTANT_PROCESS_ID";
+/// The variable that holds the state directory of the host, for tool servers and all that these start: they belong to no
+/// one process.
+pub const SERVER_OF: &str = "ASSISTANT_SERVER_OF";
 
 /// Where strays are looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,10 +31,11 @@ enum Reach {
     Everywhere,
 }
 
-/// A process whose runner has ended, and whose strays are to end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A process or a server that has ended, and whose strays are to end.
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Due {
-    process: ProcessId,
+    /// What it left is known by: a variable with its value.
+    mark: String,
     /// The group that its runner led.
     group: Option<u32>,
     reach: Reach,
@@ -67,8 +71,18 @@ impl Strays {
         }
     }
 
+    /// Ends the tool servers that an earlier host of this state directory has left: it holds them no more.
+    pub(crate) async fn end_servers_of(&self, state: &std::path::Path) {
+        let mark = format!("{SERVER_OF}={}", state.display());
+        self.end_due([Due { mark, group: None, reach: Reach::Everywhere }]).await;
+    }
+
     async fn end(&self, processes: &[ProcessId], group: Option<u32>, reach: Reach) {
-        self.due().extend(processes.iter().map(|&process| Due { process, group, reach }));
+        self.end_due(processes.iter().map(|process| Due { mark: format!("{MARK}={process}"), group, reach })).await;
+    }
+
+    async fn end_due(&self, due: impl IntoIterator<Item = Due>) {
+        self.due().extend(due);
         let _looking = self.looking.lock().await;
         let due = std::mem::take(&mut *self.due());
         // Where it is empty, the one before has taken these along, and has done with them.

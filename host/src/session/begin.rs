@@ -14,7 +14,7 @@ use crate::output_schema::OutputSchema;
 use crate::process_table::{self, Given, Process, Status};
 use crate::registry::Definition;
 use crate::store::StoreError;
-use crate::tools::grants;
+use crate::tools::{grants, lacking_title};
 
 /// What a process starts with.
 pub(super) struct Loaded {
@@ -122,7 +122,12 @@ fn told_of_itself(row: &Process) -> String {
 /// What an assistant is told about the tools that its definition asks for and that are not here.
 fn told_of_lacks(row: &Process, failed: &[(String, String)]) -> String {
     let mut lacks: Vec<grants::Unavailable> = serde_json::from_str(&row.unavailable_tools).unwrap_or_default();
-    let failed = failed.iter().map(|(server, why)| (format!("{server}__*"), why.clone()));
-    lacks.extend(failed.map(|(tool, why)| grants::Unavailable { tool, why }));
+    for (server, why) in failed {
+        let tool = lacking_title(server);
+        // What was known before the start is told already.
+        if !lacks.iter().any(|one| one.tool == tool) {
+            lacks.push(grants::Unavailable { tool, why: why.clone() });
+        }
+    }
     grants::told_in_prompt(&lacks).unwrap_or_default()
 }

@@ -62,16 +62,17 @@ impl Kit {
     /// be had are told in the log, and given back with the reason.
     pub(super) async fn with_servers(mut self, link: &Link, definition: &Definition) -> (Self, Vec<(String, String)>) {
         self.servers = Servers::of(&link.host, &link.row, definition).await;
-        let (served, failed) = self.servers.tools().await;
+        let taken = self.items.iter().map(|item| item.spec.name.as_str()).collect();
+        let (served, failed) = self.servers.tools(&link.host, &taken).await;
         for (server, why) in &failed {
             link.record(Kind::Server, json!({ "server": server, "what": why, "failed": true })).await;
         }
         for served in served {
             let offered = ToolName { server: Some(&served.server), tool: &served.tool };
-            let name = format!("{}__{}", served.server, served.tool);
-            if !self.policy.offers(offered) || self.find(&name).is_some() {
+            if !self.policy.offers(offered) || (definition.readonly && !served.read_only) {
                 continue;
             }
+            let name = served.name.clone();
             let (description, input_schema) = (served.description.clone(), served.input_schema.clone());
             self.items.push(Item { spec: ToolSpec { name, description, input_schema }, served: Some(served) });
         }

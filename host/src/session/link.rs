@@ -172,6 +172,15 @@ impl Link {
         }
     }
 
+    /// Notes how far the process is, in the words of its runner or of a tool that it calls.
+    pub(super) async fn progress(&self, text: &str, fraction: Option<f64>) {
+        self.pulse.beat();
+        if self.progress.fetch_add(1, Ordering::Relaxed) < PROGRESS_MAX {
+            let text = crate::text::cut(text, PROGRESS_CHARS_MAX);
+            self.record(events::Kind::Progress, json!({ "text": text, "fraction": fraction })).await;
+        }
+    }
+
     /// The thread that a request names must be the runner's own.
     pub(super) fn own(&self, thread: ThreadId) -> Result<(), RpcError> {
         if thread == self.row.thread {
@@ -295,10 +304,6 @@ where
 
 async fn on_progress(link: Arc<Link>, params: ProgressParams, _: CallCx) -> Result<Empty, RpcError> {
     link.own(params.thread_id)?;
-    link.pulse.beat();
-    if link.progress.fetch_add(1, Ordering::Relaxed) < PROGRESS_MAX {
-        let text = crate::text::cut(&params.text, PROGRESS_CHARS_MAX);
-        link.record(events::Kind::Progress, json!({ "text": text, "fraction": params.fraction })).await;
-    }
+    link.progress(&params.text, params.fraction).await;
     Ok(Empty {})
 }

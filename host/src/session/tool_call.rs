@@ -8,13 +8,16 @@ use assistant_protocol::error::{Kind, RpcError};
 use assistant_protocol::service::CallCx;
 use assistant_protocol::types::{ToolCallParams, ToolCallResult};
 use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
 
 use super::answer::{self, FINAL_ANSWER};
 use super::kit::Item;
 use super::link::{Link, NotBegun, cancelled, internal};
 use super::permit::{self, permit};
 use crate::caller::Caller;
+use crate::events;
 use crate::process_table;
+use crate::servers::{Given, STEPS_MAX, ServedTool, ServerError};
 use crate::store::StoreError;
 use crate::tools::record::{self, Begun};
 use crate::tools::{self, Along, CallError, Output, Recorder, ToolError};
@@ -166,9 +169,34 @@ async fn make(
         let (caller, name) = (Caller::Process(link.row.id), &item.spec.name);
         return tools::call(&link.host, caller, name, arguments, cx.cancelled.clone(), along).await;
     };
-    let given = link.kit().servers.call(served, arguments, within).await;
-    let given = given.map_err(|error| ToolError::new(error.code, error.message, "Go on without it, and say so."))?;
-    Ok(Output::of_server(given))
+    match ask_server(link, served, arguments, within).await {
+        Ok(given) => Ok(Output::of_server(given)),
+        Err(error) => {
+            let told = json!({ "server": served.server, "what": error.message, "failed": true });
+            link.record(events::Kind::Server, told).await;
+            Err(ToolError::new(error.code, error.message, "Go on without it, and say so.").into())
+        }
+    }
+}
+
+/// Has a server carry out a call. What it tells meanwhile is progress of the process.
+async fn ask_server(
+    link: &Link,
+    served: &ServedTool,
+    arguments: Map<String, Value>,
+    within: Duration,
+) -> Result<Given, ServerError> {
+    let (steps, mut told) = mpsc::channel(STEPS_MAX);
+    let kit = link.kit();
+    let call = kit.servers.call(&link.host, served, arguments, within, steps);
+    tokio::pin!(call);
+    loop {
+        tokio::select! {
+            biased;
+            given = &mut call => return given,
+            Some(step) = told.recv() => link.progress(&step.text, step.fraction).await,
+        }
+    }
 }
 
 /// Sees to it that a result is recorded, and gives the one that stands.

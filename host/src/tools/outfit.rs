@@ -9,6 +9,7 @@ use super::grants::{self, Grants, Unavailable};
 use crate::host::Host;
 use crate::model::{Choice, Models, NoModel};
 use crate::registry::{Code, Definition, Diagnostic, bare};
+use crate::servers::{self, Configured};
 use crate::text::cut;
 use crate::trust::{self, Ruled};
 
@@ -26,6 +27,8 @@ pub(crate) struct Stock<'a> {
     pub(crate) table: &'a [Tool],
     /// Their names in other systems, as the configuration has them.
     pub(crate) aliases: &'a BTreeMap<String, String>,
+    /// The tool servers that the configuration names.
+    pub(crate) servers: &'a Configured,
     /// The models that there are.
     pub(crate) models: &'a Models,
     /// A wish for an unknown model is refused.
@@ -38,6 +41,7 @@ impl<'a> Stock<'a> {
         Self {
             table: host.tools(),
             aliases: host.tool_aliases(),
+            servers: host.configured_servers(),
             models: host.models(),
             strict_models: host.strict_models(),
         }
@@ -47,7 +51,10 @@ impl<'a> Stock<'a> {
     pub(crate) fn outfit(&self, definition: &Definition) -> Outfit {
         let model = self.models.resolve(&definition.model, None, self.strict_models);
         let misspelt = grants::misspelt(&definition.disallowed_tools, self.aliases, self.table);
-        Outfit { grants: grants::of_definition(definition, self.aliases, self.table), misspelt, model }
+        let mut grants = grants::of_definition(definition, self.aliases, self.table);
+        // What a server brings is known when that has started.
+        grants.unavailable.retain(|one| !servers::may_bring(self.servers, definition, &one.tool));
+        Outfit { grants, misspelt, model }
     }
 }
 
@@ -173,7 +180,8 @@ mod tests {
             .expect("a script");
         models.insert("only", std::sync::Arc::new(model) as std::sync::Arc<dyn Model>);
         let aliases = BTreeMap::from([("Fetch".to_owned(), "read_file".to_owned())]);
-        let stock = Stock { table: &table, aliases: &aliases, models: &models, strict_models };
+        let servers = Configured::default();
+        let stock = Stock { table: &table, aliases: &aliases, servers: &servers, models: &models, strict_models };
         let outfit = stock.outfit(&definition);
         let found = outfit.findings(&definition, &table, &[]);
         let found: Vec<_> =

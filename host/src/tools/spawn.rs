@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::once::Once;
-use super::{Audience, Call, Hints, Output, Tool, ToolError, grants, row, untrusted};
+use super::{Audience, Call, Hints, Output, Tool, ToolError, grants, lacking, row};
 use crate::caller::Caller;
 use crate::process_table::{self, NewProcess};
 use crate::registry::sha256_hex;
@@ -140,7 +140,6 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
         Caller::Session(_) => (None, None),
     };
     let mut granted = grants::of_definition(&definition, host.tool_aliases(), host.tools());
-    granted.unavailable.extend(untrusted::lacking(&host, &definition).await?);
     may_spawn(&definition, &granted.tools, parent.as_ref(), spawns.as_deref())?;
     let wish: Vec<String> = params.model.iter().cloned().chain(definition.model.clone()).collect();
     let choice = choose_model(&call, &wish, params.model.as_deref(), parent.as_ref())?;
@@ -152,6 +151,7 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
     let files = inputs::read(base.as_deref(), &params.inputs).await?;
     let files = files.or_else(|| resumed.as_ref().and_then(|resumed| resumed.inputs.clone()));
     let working_dir = working_dir(base, params.working_dir.as_deref())?;
+    granted.unavailable = lacking::lacking(&host, &definition, granted.unavailable, working_dir.as_deref()).await?;
     let limits = tighten::granted(&call, parent.as_ref(), params.limits.as_ref(), &choice.name).await?;
     let json_error = |error: serde_json::Error| ToolError::internal(&error);
     let definition_json = serde_json::to_string(&*definition).map_err(json_error)?;

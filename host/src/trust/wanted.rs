@@ -6,20 +6,20 @@ use super::{Kind, Wanted};
 use crate::registry::{Definition, fold};
 
 /// Keys that hold a program or a line for a shell, folded.
-const COMMANDS: &[&str] = &["command", "cmd", "bash", "powershell", "run", "program", "exec", "shell"];
+pub(crate) const COMMANDS: &[&str] = &["command", "cmd", "bash", "powershell", "run", "program", "exec", "shell"];
 /// Keys that hold arguments.
-const ARGUMENTS: &[&str] = &["args", "arguments", "argv"];
+pub(crate) const ARGUMENTS: &[&str] = &["args", "arguments", "argv"];
 /// Keys that hold an address.
-const URLS: &[&str] = &["url", "uri", "httpurl", "serverurl", "sseurl", "endpoint"];
+pub(crate) const URLS: &[&str] = &["url", "uri", "httpurl", "serverurl", "sseurl", "endpoint"];
 /// Keys that hold a folder.
-const FOLDERS: &[&str] = &["cwd", "workingdir", "workingdirectory"];
+pub(crate) const FOLDERS: &[&str] = &["cwd", "workingdir", "workingdirectory"];
 /// Keys that hold variables: a map, `NAME=value` lines, or names.
-pub(super) const VARIABLES: &[&str] =
+pub(crate) const VARIABLES: &[&str] =
     &["env", "environment", "envs", "envkeys", "envvars", "bearertokenenvvar", "envhttpheaders", "envfile"];
 /// Keys that hold headers.
-pub(super) const HEADERS: &[&str] = &["headers", "httpheaders"];
+pub(crate) const HEADERS: &[&str] = &["headers", "httpheaders"];
 /// Keys that hold a program itself.
-const SCRIPTS: &[&str] = &["code", "script"];
+pub(crate) const SCRIPTS: &[&str] = &["code", "script"];
 
 /// What a definition would run, in the order in which it stands there. As many as the reader's bound on a file allows.
 #[must_use]
@@ -54,8 +54,10 @@ fn servers(value: &Value, found: &mut Vec<Wanted>) {
                     let text = Some("servers that cannot be read".to_owned());
                     found.push(Wanted { text, ..named("unreadable", value) });
                 }
-                false => found
-                    .extend(names.into_iter().filter(|name| !name.is_empty()).map(|name| named(name, &json!(name)))),
+                false => found.extend(names.into_iter().filter(|name| !name.is_empty()).map(|name| {
+                    let url = name.contains("://").then(|| name.to_owned());
+                    Wanted { url, ..named(name, &json!(name)) }
+                })),
             }
         }
         Value::Array(list) => {
@@ -185,7 +187,7 @@ fn get<'a>(map: &'a Map<String, Value>, keys: &[&str]) -> Option<&'a Value> {
 }
 
 /// All that stands under any of these keys: a map may say the same thing twice.
-fn all<'a>(map: &'a Map<String, Value>, keys: &'static [&'static str]) -> impl Iterator<Item = &'a Value> {
+pub(crate) fn all<'a>(map: &'a Map<String, Value>, keys: &'static [&'static str]) -> impl Iterator<Item = &'a Value> {
     map.iter().filter(move |(key, _)| keys.contains(&fold(key).as_str())).map(|(_, value)| value)
 }
 

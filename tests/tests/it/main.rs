@@ -46,6 +46,8 @@ mod rules;
 mod schemas;
 #[cfg(target_os = "linux")]
 mod seeing;
+#[cfg(target_os = "linux")]
+mod servers;
 mod sessions;
 mod spawn;
 mod stall;
@@ -66,4 +68,6 @@ const HOST: &str = env!("CARGO_BIN_EXE_host-under-test");
 const RUNNER: &str = env!("CARGO_BIN_EXE_runner-under-test");
 #[cfg(target_os = "linux")]
 const PUPPET: &str = env!("CARGO_BIN_EXE_puppet-runner");
+#[cfg(target_os = "linux")]
+const SERVER: &str = env!("CARGO_BIN_EXE_fake-server");
 const FAKE_RUNNER: &str = env!("CARGO_BIN_EXE_fake-runner");

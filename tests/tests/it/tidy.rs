@@ -56,7 +56,7 @@ fn each_package_has_one_room() {
         in_tests(name) || memory.iter().any(|room| name.starts_with(&format!("host/src/{room}")))
     });
     check("tantivy::", |name| in_tests(name) || name.starts_with("host/src/search"));
-    let rmcp = ["host/src/mcp", "host/src/cli/serve.rs", "host/src/cli/client.rs"];
+    let rmcp = ["host/src/mcp", "host/src/servers", "host/src/cli/serve.rs", "host/src/cli/client.rs"];
     check("rmcp::", |name| in_tests(name) || rmcp.iter().any(|room| name.starts_with(room)));
     let socket = ["host/src/door", "host/src/cli/start.rs", "host/src/cli/pipe.rs", "host/src/cli/line.rs"];
     check("interprocess::", |name| in_tests(name) || socket.iter().any(|room| name.starts_with(room)));

@@ -1,7 +1,7 @@
 //! The report, for people.
 
 use super::models::{Known, State};
-use super::{Found, Report, Source};
+use super::{Found, Report, Source, servers};
 use crate::cli::{ago, say};
 use crate::text::one_line;
 
@@ -39,6 +39,9 @@ pub(super) fn tell(report: &Report) {
     for key in &report.keys {
         row("key", &format!("{} is {}", key.variable, if key.set { "set" } else { "not set" }));
     }
+    for known in &report.servers {
+        row("server", &server(known));
+    }
     for problem in &report.problems {
         say("");
         row("problem", &problem.message);
@@ -48,6 +51,16 @@ pub(super) fn tell(report: &Report) {
         say("");
         say("all is well");
     }
+}
+
+fn server(known: &servers::Known) -> String {
+    let state = match (&known.tools, known.started_ms) {
+        (Some(tools), Some(ms)) => format!("{} tools, started in {ms} ms", tools.len()),
+        (None, Some(_)) => "does not start".to_owned(),
+        (_, None) => "not started".to_owned(),
+    };
+    let by = known.reached_by.as_ref().map(|by| format!(" ({by})")).unwrap_or_default();
+    format!("{}{by}: {state}", known.name)
 }
 
 fn row(name: &str, text: &str) {

@@ -11,7 +11,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, getpid, pidfd_open, 
 use tokio::net::unix::pipe;
 use tokio::time::{Instant, timeout_at};
 
-use super::{Due, MARK, Reach};
+use super::{Due, Reach};
 use crate::launcher::started;
 
 /// How often it is looked whether those that were killed have left others.
@@ -51,7 +51,7 @@ pub(super) async fn end(due: Vec<Due>, adopts: bool) {
 
 /// Kills the strays that there are now.
 fn kill(due: &[Due], reach: Reach) -> Vec<Killed> {
-    let marks: HashSet<String> = due.iter().map(|one| one.process.to_string()).collect();
+    let marks: HashSet<String> = due.iter().map(|one| one.mark.clone()).collect();
     let groups: HashSet<u32> = due.iter().filter_map(|one| one.group).collect();
     let pids = match reach {
         Reach::Adopted => children(),
@@ -166,10 +166,9 @@ fn marked(pid: u32, marks: &HashSet<String>) -> bool {
     if file.take(ENVIRONMENT_BYTES_MAX).read_to_end(&mut environment).is_err() {
         return false;
     }
-    environment.split(|byte| *byte == 0).any(|variable| {
-        let value = std::str::from_utf8(variable).ok().and_then(|text| text.strip_prefix(MARK)?.strip_prefix('='));
-        value.is_some_and(|value| marks.contains(value))
-    })
+    environment
+        .split(|byte| *byte == 0)
+        .any(|variable| std::str::from_utf8(variable).is_ok_and(|variable| marks.contains(variable)))
 }
 
 /// What /proc tells of a process.

@@ -1,0 +1,141 @@
+//! Which servers an assistant has: those of its definition that may run, and those of the configuration that it names or
+//! whose tools it asks for.
+
+use super::configured::Configured;
+use super::presets::{self, What};
+use super::spec::{How, Spec};
+use crate::registry::{Definition, Dialect, bare, fold};
+use crate::trust::{Kind, Ruled, wanted};
+
+/// Servers of one definition.
+const SERVERS_MAX: usize = 32;
+
+/// A server of an assistant.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Planned {
+    pub(crate) spec: Spec,
+    /// What is written of it comes from a definition: no key of a model is filled in.
+    pub(super) of_definition: bool,
+    /// `$NAME` is a variable in it.
+    pub(super) bare: bool,
+}
+
+/// A server that an assistant names and does not have: its name, and why.
+pub(crate) type Lacking = (String, String);
+
+/// The servers of a definition. What is not trusted is left out: that is told elsewhere.
+pub(crate) fn plan(configured: &Configured, definition: &Definition, ruled: &[Ruled]) -> (Vec<Planned>, Vec<Lacking>) {
+    let (mut found, mut lacking): (Vec<Planned>, Vec<Lacking>) = (Vec::new(), Vec::new());
+    let mut add = |planned: Planned, lacking: &mut Vec<Lacking>| {
+        let name = planned.spec.name.clone();
+        match &planned.spec.how {
+            How::Off => lacking.push((name, "it is switched off".to_owned())),
+            How::Unusable(why) => lacking.push((name, why.clone())),
+            How::Named => {
+                lacking.push((name, "no server of that name is configured; `[mcp_servers.NAME]` adds one".to_owned()))
+            }
+            _ if found.iter().any(|one| one.spec.name == name) => {}
+            _ if found.len() >= SERVERS_MAX => {
+                lacking.push((name, format!("an assistant has at most {SERVERS_MAX} servers")));
+            }
+            How::Program { .. } | How::Http { .. } => found.push(planned),
+        }
+    };
+    let bare = definition.dialect == Dialect::Gemini;
+    for one in ruled.iter().filter(|one| one.wanted.kind == Kind::Server && one.answer.allows()) {
+        let spec = Spec::of(&one.wanted);
+        let named = (spec.how == How::Named).then(|| configured.get(&spec.name)).flatten();
+        let planned = match named {
+            // What the definition says of it beside its name counts too; its name is what the assistant knows it by.
+            Some(known) => Planned {
+                spec: Spec {
+                    name: spec.name,
+                    only: spec.only.or_else(|| known.only.clone()),
+                    without: spec.without,
+                    ..known.clone()
+                },
+                of_definition: false,
+                bare: false,
+            },
+            None => Planned { spec, of_definition: true, bare },
+        };
+        add(planned, &mut lacking);
+    }
+    for spec in configured.iter().filter(|spec| asks_for(definition, &spec.name)) {
+        add(Planned { spec: spec.clone(), of_definition: false, bare: false }, &mut lacking);
+    }
+    (found, lacking)
+}
+
+/// Whether the tools that a definition asks for may be of the configured server `server`.
+fn asks_for(definition: &Definition, server: &str) -> bool {
+    definition.tools.iter().flatten().any(|tool| names_server(tool, server) || stands_for(tool, server))
+}
+
+/// Whether a name of a tool is that of a server, or of one of its tools: `mcp__server__tool`, `server/tool` and the like.
+pub(crate) fn names_server(tool: &str, server: &str) -> bool {
+    let (tool, server) = (bare(tool).to_lowercase(), server.to_lowercase());
+    if matches!(tool.as_str(), "*" | "all" | "mcp__*" | "mcp" | "mcp_*") {
+        return true;
+    }
+    let tool = tool
+        .strip_prefix("mcp__")
+        .or_else(|| tool.strip_prefix("mcp_"))
+        .or_else(|| tool.strip_prefix('@'))
+        .unwrap_or(&tool);
+    tool.strip_prefix(server.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '_', '.', ':']))
+}
+
+/// Whether a tool that a definition asks for may be of one of the servers that it or the configuration names.
+pub(crate) fn may_bring(configured: &Configured, definition: &Definition, tool: &str) -> bool {
+    let own = wanted(definition).into_iter().filter(|one| one.kind == Kind::Server).map(|one| one.name);
+    configured
+        .iter()
+        .any(|spec| spec.how != How::Off && (names_server(tool, &spec.name) || stands_for(tool, &spec.name)))
+        || own.into_iter().any(|name| names_server(tool, &name))
+}
+
+/// Whether another system's own tool is one that the preset `server` brings: Write, Edit, Bash.
+pub(crate) fn stands_for(tool: &str, server: &str) -> bool {
+    let Some(preset) = presets::preset(server) else { return false };
+    let Some(role) = presets::roles("", &fold(bare(tool))) else { return false };
+    // The host has tools of its own that read.
+    matches!(role.what, What::Write | What::Edit | What::Run | What::Fetch)
+        && presets::brings(preset).values().any(|what| *what == role.what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_names_its_server() {
+        for (tool, server, want) in [
+            ("mcp__db__query", "db", true),
+            ("mcp__DB__*", "db", true),
+            ("mcp__db", "db", true),
+            ("db/query", "db", true),
+            ("@db/query", "db", true),
+            ("db__query(a:*)", "db", true),
+            ("mcp_db_query", "db", true),
+            ("db.query", "db", true),
+            ("*", "db", true),
+            ("db", "db", true),
+            ("dbx__query", "db", false),
+            ("Read", "db", false),
+        ] {
+            assert_eq!(names_server(tool, server), want, "{tool} {server}");
+        }
+        for (tool, server, want) in [
+            ("Bash(git:*)", "shell", true),
+            ("run_shell_command", "shell", true),
+            ("Write", "filesystem", true),
+            ("MultiEdit", "filesystem", true),
+            ("Read", "filesystem", false),
+            ("Bash", "filesystem", false),
+            ("Bash", "other", false),
+        ] {
+            assert_eq!(stands_for(tool, server), want, "{tool} {server}");
+        }
+    }
+}

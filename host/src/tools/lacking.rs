@@ -1,0 +1,72 @@
+//! What a spawned assistant does without: tools that nothing here brings, servers that cannot be had, and what is not
+//! trusted.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::ToolError;
+use super::grants::Unavailable;
+use crate::host::Host;
+use crate::registry::Definition;
+use crate::servers::{self, names_server, stands_for};
+use crate::trust::{Answer, Kind, Ruled};
+
+/// Things that one answer names.
+const NAMED_MAX: usize = 20;
+
+/// What the definition names and does not get, with the reason. `unavailable` is what the host itself has not: what a
+/// server of the assistant may bring is known when that has started.
+pub(super) async fn lacking(
+    host: &Host,
+    definition: &Arc<Definition>,
+    mut unavailable: Vec<Unavailable>,
+    working_dir: Option<&Path>,
+) -> Result<Vec<Unavailable>, ToolError> {
+    let ruled = host.rule(vec![definition.clone()]).await?.pop().unwrap_or_default();
+    for (one, error) in ruled.iter().filter_map(|one| unreadable(one).map(|error| (one, error))) {
+        tracing::warn!(assistant = %definition.id, thing = %one.wanted.title(), %error, "nobody knows whether it is trusted");
+    }
+    let (planned, without) = servers::plan(host.configured_servers(), definition, &ruled);
+    unavailable.retain(|one| {
+        let brings = |name: &str| names_server(&one.tool, name) || stands_for(&one.tool, name);
+        !planned.iter().any(|server| brings(&server.spec.name))
+    });
+    let mut lacking: Vec<Unavailable> = ruled.iter().filter_map(lack).collect();
+    let hindered =
+        planned.iter().filter_map(|one| Some((one.spec.name.clone(), servers::hindered(host, one, working_dir)?)));
+    lacking.extend(without.into_iter().chain(hindered).map(|(name, why)| Unavailable { tool: title(&name), why }));
+    let more = lacking.len().saturating_sub(NAMED_MAX);
+    lacking.truncate(NAMED_MAX);
+    if more > 0 {
+        let why = "the same holds for them; `assistant-host trust` lists all".to_owned();
+        lacking.push(Unavailable { tool: format!("{more} more servers and commands"), why });
+    }
+    unavailable.extend(lacking);
+    Ok(unavailable)
+}
+
+/// What a server is called where it is told to be lacking.
+pub(crate) fn title(server: &str) -> String {
+    format!("server {server}")
+}
+
+fn unreadable(one: &Ruled) -> Option<&str> {
+    match &one.answer {
+        Answer::Unreadable(error) => Some(error),
+        Answer::Own | Answer::Trusted(_) | Answer::Untrusted => None,
+    }
+}
+
+fn lack(one: &Ruled) -> Option<Unavailable> {
+    let why = match &one.answer {
+        // Whom this is told may be a model: it is not for that to allow it.
+        Answer::Untrusted => {
+            "not trusted: your user, and only they, can look at what it runs with `assistant-host trust`, and allow it"
+                .to_owned()
+        }
+        Answer::Unreadable(error) => format!("not trusted: {error}"),
+        Answer::Own | Answer::Trusted(_) if one.wanted.kind == Kind::Server => return None,
+        Answer::Own | Answer::Trusted(_) => "this version of the host runs no commands of assistants yet".to_owned(),
+    };
+    Some(Unavailable { tool: one.wanted.title(), why })
+}

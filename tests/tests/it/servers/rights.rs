@@ -1,0 +1,126 @@
+//! What servers see, and which may run.
+
+use std::collections::BTreeMap;
+
+use assistant_host::events::Kind;
+use assistant_host::limits::Limits;
+use assistant_host::servers::{Configured, Environment, ServerConfig};
+use conformance::bed::{Bed, script};
+use serde_json::{Value, json};
+
+use super::{Served, calls, definition, events, server};
+use crate::{RUNNER, SERVER};
+
+fn config(more: &Value) -> ServerConfig {
+    let mut config = json!({ "command": SERVER, "args": ["honest"] });
+    config.as_object_mut().expect("a map").extend(more.as_object().expect("a map").clone());
+    serde_json::from_value(config).expect("a server")
+}
+
+fn configured(more: &Value) -> Configured {
+    Configured::read(&BTreeMap::from([("s".to_owned(), config(more))]), &[]).expect("servers")
+}
+
+fn bed(servers: &str, tool: &str) -> Bed {
+    let (name, text) = definition("a", servers);
+    let mut bed = Bed::new(RUNNER, &[(&name, &text)], &script(&[("a", calls(&[(tool, json!({}))]))]));
+    bed.environment = Environment::new(|name| match name {
+        "TOKEN" => Some("from the host".to_owned()),
+        "OPENAI_API_KEY" => Some("sk-secret".to_owned()),
+        _ => None,
+    });
+    bed
+}
+
+#[tokio::test]
+async fn a_server_sees_what_is_listed_for_it() {
+    let own = server(&["honest"], ", env: {A: '${TOKEN}', B: '${NONE:-b}'}");
+    let served = Served::open(bed(&own, "s__env")).await;
+    let env: BTreeMap<String, String> = serde_json::from_str(&served.run("a").await).expect("variables");
+    assert_eq!((env["A"].as_str(), env["B"].as_str()), ("from the host", "b"));
+    let known = [
+        "A",
+        "ASSISTANT_HOST_DEPTH",
+        "ASSISTANT_PROCESS_ID",
+        "ASSISTANT_SERVER_OF",
+        "B",
+        "HOME",
+        "LANG",
+        "LC_ALL",
+        "LC_CTYPE",
+        "LOGNAME",
+        "PATH",
+        "SHELL",
+        "TERM",
+        "TMPDIR",
+        "TZ",
+        "USER",
+    ];
+    let others: Vec<&String> = env.keys().filter(|name| !known.contains(&name.as_str())).collect();
+    assert!(others.is_empty(), "{others:?}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_filled_in_is_told_at_the_spawn() {
+    for (env, why) in [
+        ("{A: '${NONE}'}", "the variable NONE is not set"),
+        ("{A: '${OPENAI_API_KEY}'}", "holds the key of a model"),
+        ("{A: '${input:token}'}", "nothing that can be filled in"),
+    ] {
+        let served = Served::open(bed(&server(&["honest"], &format!(", env: {env}")), "s__env")).await;
+        let spawned = served.client.spawn("a", "go").await;
+        let lacks = spawned["unavailable_tools"].to_string();
+        assert!(lacks.contains("server s") && lacks.contains(why) && !lacks.contains("sk-secret"), "{lacks}");
+        served.client.end(&spawned).await;
+        assert!(served.servers().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_trusted_is_not_started() {
+    let bed = bed(&server(&["honest"], ""), "s__env");
+    let client = bed.open().await;
+    let spawned = client.spawn("a", "go").await;
+    let lacks = spawned["unavailable_tools"].to_string();
+    assert!(lacks.contains("server s") && lacks.contains("not trusted"), "{lacks}");
+    client.end(&spawned).await;
+    assert!(super::living(bed.state()).is_empty());
+    let refused = json!(events(&client.host, &spawned, Kind::Refused).await).to_string();
+    assert!(refused.contains("s__env"), "the call is refused: {refused}");
+}
+
+#[tokio::test]
+async fn a_name_is_the_configured_server() {
+    let mut bed = bed("[s]", "s__env");
+    bed.servers = configured(&json!({ "env": { "A": "${OPENAI_API_KEY}" }, "tools": ["e*"] }));
+    let served = Served::open(bed).await;
+    // What the user configures is the user's word.
+    assert!(served.run("a").await.contains("sk-secret"));
+    let mut other = self::bed("[nobody]", "s__env");
+    other.servers = configured(&json!({}));
+    let other = Served::open(other).await;
+    let lacks = other.client.spawn("a", "go").await["unavailable_tools"].to_string();
+    assert!(lacks.contains("no server of that name is configured"), "{lacks}");
+    // Only some of its tools are let through.
+    let mut few = self::bed("[s]", "s__place");
+    few.servers = configured(&json!({ "tools": ["e*"] }));
+    let few = Served::open(few).await;
+    let spawned = few.client.spawn("a", "go").await;
+    few.client.end(&spawned).await;
+    let refused = json!(events(few.host(), &spawned, Kind::Refused).await).to_string();
+    assert!(refused.contains("s__place"), "{refused}");
+}
+
+#[tokio::test]
+async fn what_is_switched_off_or_unreadable_is_told() {
+    for (servers, why) in [
+        ("{s: {command: x, disabled: true}}", "switched off"),
+        ("{s: {type: stdio}}", "neither a command nor an address"),
+        ("{s: {command: a, cmd: b}}", "command twice"),
+    ] {
+        let served =
+            Served::new(&[definition("a", servers)], &[("a", json!([{ "text": "done" }]))], Limits::default()).await;
+        let lacks = served.client.spawn("a", "go").await["unavailable_tools"].to_string();
+        assert!(lacks.contains("server s") && lacks.contains(why), "{lacks}");
+    }
+}
