@@ -216,19 +216,19 @@ CREATE INDEX messages_queued ON assistant_messages (to_process_id, seq, kind) WH
 CREATE INDEX assistants_mirrored ON assistants (id, content_hash, path, source, deleted_at);
 CREATE INDEX assistants_own ON assistants (id) WHERE source = 'database' AND deleted_at IS NULL;
 
--- Bytes that are too large for a conversation, by the hash of their content: pictures, files, long results.
+-- Bytes that are too large for a conversation, by the SHA-256 of their content: pictures, files, long texts.
 CREATE TABLE blobs (
   hash TEXT PRIMARY KEY,
-  mime_type TEXT NOT NULL,
-  name TEXT,
   bytes BLOB NOT NULL,
   created_at INTEGER NOT NULL
 ) STRICT;
 
--- Which process has which: it may read them, and they are kept as long as one of these is.
+-- Which process has which, and as what it got it: it may read them, and they are kept as long as one of these is.
 CREATE TABLE blob_uses (
-  hash TEXT NOT NULL REFERENCES blobs(hash),
   process_id TEXT NOT NULL REFERENCES assistant_processes(process_id),
+  hash TEXT NOT NULL REFERENCES blobs(hash),
+  mime_type TEXT NOT NULL,
+  name TEXT,
   PRIMARY KEY (process_id, hash)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX blob_uses_hash ON blob_uses (hash);

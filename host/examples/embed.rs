@@ -41,7 +41,7 @@ fn paint() -> AppTool {
         hints: Hints { read_only: false, destructive: false, idempotent: true, open_world: false },
         for_clients: false,
         needs_approval: true,
-        run: Arc::new(|call| async move { Ok(json!({ "colour": call.arguments["colour"] })) }.boxed()),
+        run: Arc::new(|call| async move { Ok(json!({ "colour": call.arguments["colour"] }).into()) }.boxed()),
     }
 }
 

@@ -4,17 +4,41 @@ use std::fmt;
 use std::sync::Arc;
 
 use assistant_protocol::ids::{ProcessId, ThreadId};
+use assistant_protocol::types::Part;
 use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 
+pub use crate::blobs::file;
 use crate::caller::Caller;
 use crate::tools::{Hints, ToolError};
 
 /// The longest name of a tool, characters: what all providers of models take.
 pub const TOOL_NAME_CHARS_MAX: usize = 64;
 
-/// What a tool of an app does: it gets a call, and gives a JSON object or an error that a model can act on.
-pub type AppHandler = Arc<dyn Fn(AppCall) -> BoxFuture<'static, Result<Value, ToolError>> + Send + Sync>;
+/// What a tool of an app does: it gets a call, and gives a result or an error that a model can act on.
+pub type AppHandler = Arc<dyn Fn(AppCall) -> BoxFuture<'static, Result<AppOutput, ToolError>> + Send + Sync>;
+
+/// What a tool of an app gives. A JSON object is one, by `into`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AppOutput {
+    /// The result as data: a JSON object.
+    pub value: Value,
+    /// What a model is shown instead: texts, pictures ([`Part::Image`] with base64) and files ([`file`]). Pictures and files
+    /// are kept and known by handles, as are texts that are longer than `limits.answer_chars`. None: the value as text.
+    pub content: Option<Vec<Part>>,
+}
+
+impl From<Value> for AppOutput {
+    fn from(value: Value) -> Self {
+        Self { value, content: None }
+    }
+}
+
+impl From<Vec<Part>> for AppOutput {
+    fn from(content: Vec<Part>) -> Self {
+        Self { value: Value::Object(Map::new()), content: Some(content) }
+    }
+}
 
 /// A tool of the app.
 ///

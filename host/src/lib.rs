@@ -12,8 +12,8 @@
 //! * doors: [`mcp`] (rmcp over the tool table), `door` (the same on a local socket, feature `socket`), `session` (one
 //!   running runner and what it asks);
 //! * [`tools`]: the table, and who may call what; [`caller`]: who asks; [`app`]: tools and approval of an app;
-//! * memory: [`registry`] and [`search`] (assistants), [`process_table`], [`message_box`], [`conversation`],
-//!   [`events`] and [`changes`], all over [`store`] (SQLite, one writer);
+//! * memory: [`registry`] and [`search`] (assistants), [`process_table`], [`message_box`], [`conversation`], [`blobs`]
+//!   (pictures, files and long texts), [`events`] and [`changes`], all over [`store`] (SQLite, one writer);
 //! * outside: `supervisor`, [`launcher`], [`model`], [`servers`] (tools of others), [`hooks`];
 //! * results: [`output_schema`];
 //! * people: [`config`], [`trust`], `cli` (feature `cli`), [`text`];
@@ -69,6 +69,7 @@
 
 pub mod app;
 pub mod awake;
+pub mod blobs;
 pub mod caller;
 pub mod changes;
 #[cfg(feature = "cli")]

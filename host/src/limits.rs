@@ -120,6 +120,10 @@ limits! {
     retry_for_ms: u64 = 10 * 60 * 1_000;
     /// Most of the answer of a tool, characters.
     answer_chars: u32 = 40_000;
+    /// One picture, file or long text that is kept by handle.
+    blob_bytes: u64 = 16 * 1024 * 1024;
+    /// All pictures, files and long texts of a tree, each counted once.
+    tree_blob_bytes: u64 = 256 * 1024 * 1024;
     /// How long the processes of a session go on when its client has gone. A client of the same principal that asks
     /// about one of them starts this time anew.
     session_grace_ms: u64 = 10 * 60 * 1_000;

@@ -6,7 +6,9 @@ use assistant_protocol::ids::SessionId;
 use futures::channel::mpsc::{Receiver, Sender, channel};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation, JsonObject,
-    ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ServerCapabilities, ServerConfig, Tool,
+    ToolAnnotations,
 };
 use rmcp::service::ServerInitializeError;
 use rmcp::service::{RequestContext, RoleClient, RoleServer, RunningService, RxJsonRpcMessage, TxJsonRpcMessage};
@@ -23,6 +25,7 @@ use crate::tools::profile::Profile;
 use crate::tools::{self, Along, CallError};
 
 mod progress;
+mod resources;
 
 /// The name under which clients know this server.
 pub const SERVER_NAME: &str = "assistants";
@@ -163,7 +166,7 @@ fn as_mcp(tool: &tools::Tool) -> Tool {
 
 impl ServerHandler for Door {
     fn get_info(&self) -> ServerConfig {
-        let mut info = ServerConfig::new(ServerCapabilities::builder().enable_tools().build());
+        let mut info = ServerConfig::new(ServerCapabilities::builder().enable_tools().enable_resources().build());
         info.server_info = Implementation::new(SERVER_NAME, env!("CARGO_PKG_VERSION")).with_title("Assistant Host");
         info.instructions = Some(self.profile.instructions(&self.host));
         info
@@ -179,6 +182,32 @@ impl ServerHandler for Door {
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
         self.listed().into_iter().find(|tool| tool.name == name)
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(ListResourceTemplatesResult::with_all_items(vec![resources::template()]))
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        // There may be thousands, and results link those that they name.
+        Ok(ListResourcesResult::with_all_items(Vec::new()))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let contents = resources::read(&self.host, self.session, &request.uri).await?;
+        Ok(ReadResourceResult::new(vec![contents]).into())
     }
 
     async fn call_tool(
@@ -198,9 +227,13 @@ impl ServerHandler for Door {
             }
         };
         match called {
-            Ok(output) => Ok(complete(output.value, false).into()),
-            Err(CallError::Tool(error)) => match serde_json::to_value(&error) {
-                Ok(value) => Ok(complete(value, true).into()),
+            Ok(output) => match resources::complete(&self.host, self.session, output).await {
+                Ok(result) => Ok(result.into()),
+                Err(error) => Err(ErrorData::internal_error(error.to_string(), None)),
+            },
+            // Clients check structured content against the output schema of the tool, also that of an error.
+            Err(CallError::Tool(error)) => match serde_json::to_string(&error) {
+                Ok(text) => Ok(CallToolResult::error(vec![ContentBlock::text(text)]).into()),
                 Err(error) => Err(ErrorData::internal_error(error.to_string(), None)),
             },
             Err(CallError::UnknownTool(name)) => {
@@ -211,16 +244,4 @@ impl ServerHandler for Door {
             }
         }
     }
-}
-
-/// A result that is complete as data, and the same as one text.
-fn complete(value: Value, is_error: bool) -> CallToolResult {
-    let content = vec![ContentBlock::text(tools::as_text(&value))];
-    if is_error {
-        // Clients check structured content against the output schema of the tool, also that of an error.
-        return CallToolResult::error(content);
-    }
-    let mut result = CallToolResult::success(content);
-    result.structured_content = Some(value);
-    result
 }

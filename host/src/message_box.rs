@@ -9,6 +9,7 @@ use assistant_protocol::types::{Mail, MailState, Message, Role, SendMessageParam
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
 use serde_json::json;
 
+use crate::blobs;
 use crate::caller::Caller;
 use crate::events;
 use crate::limits::Limits;
@@ -179,7 +180,10 @@ pub(crate) fn post(
     events::record(tx, thread.id, events::Kind::Message, &told)?;
     tx.wake(thread.id);
     match to {
-        Some(to) => tx.wake(to),
+        Some(to) => {
+            blobs::pass_on(tx, from.map_or(Caller::Session(thread.session), Caller::Process), to, content)?;
+            tx.wake(to);
+        }
         None => process_table::wake_session(tx, thread.session)?,
     }
     Ok(message)

@@ -16,6 +16,7 @@ mod end;
 mod given;
 mod keys;
 mod line;
+mod pictures;
 mod progress;
 pub(crate) mod retention;
 mod session;
@@ -32,6 +33,7 @@ pub use end::{
 pub use given::{Given, given, limits, repair, snapshot};
 pub use keys::{Keyed, keep_keyed, keyed};
 pub use line::TOO_LONG as NOT_CONTINUED;
+pub use pictures::{keep_pictures, pictures};
 pub use progress::{add_usage, count_tool_call, count_turn, exited, wait_begins, wait_ends};
 pub(crate) use session::wake_session;
 pub use session::{

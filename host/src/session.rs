@@ -20,12 +20,13 @@ use crate::launcher::{self, Child, Launched};
 use crate::limits::Limits;
 use crate::process_table::{self, End, Process, Reason, Settled, Took};
 use crate::registry::Definition;
-use crate::store::StoreError;
+use crate::store::{StoreError, Tx};
 
 mod account;
 mod answer;
 mod begin;
 mod deliver;
+mod given;
 mod hand_in;
 mod judge;
 mod kit;
@@ -211,8 +212,11 @@ impl Runner {
         let mut params = first;
         loop {
             self.link.begin_run();
-            let end = match self.run_once(&params).await {
-                Outcome::Answered(answer) => self.judge(answer).await,
+            let (end, pictures) = match self.run_once(&params).await {
+                Outcome::Answered(answer) => {
+                    let (answer, pictures) = self.put_away(answer).await?;
+                    (self.judge(answer).await, pictures)
+                }
                 Outcome::Stopped(stop, handed_in) => return self.stop(stop, handed_in).await,
             };
             let Went::On(late) = self.stop_giving().await? else { return Ok(()) };
@@ -220,7 +224,11 @@ impl Runner {
             self.link.end_run().await;
             let process = self.process;
             let unfit = if let End::Unfit { words, .. } = &end { Some(answer::once_more(words)) } else { None };
-            let settled = stored(&self.host, process, move |tx| process_table::settle(tx, process, &end, took)).await?;
+            let settle = move |tx: &mut Tx<'_>| {
+                process_table::keep_pictures(tx, process, &pictures)?;
+                process_table::settle(tx, process, &end, took)
+            };
+            let settled = stored(&self.host, process, settle).await?;
             match settled {
                 Settled::Ended => return Ok(()),
                 Settled::Again => {}

@@ -25,6 +25,7 @@ use crate::servers::Given;
 mod app;
 mod arguments;
 mod assistants;
+pub(crate) mod blobs;
 mod cursor;
 mod errors;
 mod files;
@@ -200,6 +201,7 @@ pub fn table(limits: &Limits) -> Vec<Tool> {
     all.extend(follow::rows());
     all.extend(questions::rows());
     all.extend(files::rows());
+    all.extend(blobs::rows());
     for tool in &mut all {
         tool.description = texts::filled_in(&tool.description, limits);
     }

@@ -18,6 +18,7 @@
 //!   before; what it has of one sender is in the order in which it was sent;
 //! * questions: answered at most once; none is pending of an ended process; a retrieved answer is in the result of the
 //!   call that retrieved it; an answer is never inserted;
+//! * blobs: each has the hash of its bytes and somebody who uses it; whoever has a picture in a result uses its blob;
 //! * counts: model calls, tool calls and tokens in the rows are those of the log.
 //!
 //! Not seen: what a caller was told (compare that with the tables yourself), mail that a runner took by the *method*
@@ -28,6 +29,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags};
 
+mod blobs;
 mod book;
 mod lives;
 mod mail;
@@ -46,6 +48,7 @@ pub fn check(db: &Path) -> Vec<String> {
         lives::check(book, &mut wrong);
         slots::check(book, &mut wrong);
         mail::check(book, &mut wrong);
+        blobs::check(book, &mut wrong);
         wrong
     })
 }

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use rmcp::ServiceExt;
-use rmcp::model::{CallToolRequestParams, CallToolResult};
+use rmcp::model::{CallToolRequestParams, CallToolResult, ReadResourceRequestParams, ResourceContents};
 use rmcp::service::{ClientInitializeError, RoleClient, RunningService, ServiceError};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -135,6 +137,22 @@ impl Client {
                 }
                 Err(error) => return Err(Failure::new(FAILED, format!("the host did not answer: {error}"))),
             }
+        }
+    }
+
+    /// Reads a resource.
+    pub(super) async fn read(&self, uri: &str) -> Result<Vec<u8>, Failure> {
+        let service = self.service.read().await.clone();
+        let read = service.read_resource(ReadResourceRequestParams::new(uri)).await.map_err(|error| match error {
+            ServiceError::McpError(refused) => Failure::new(FAILED, refused.message),
+            error => Failure::new(FAILED, format!("the host did not answer: {error}")),
+        })?;
+        match read.contents.into_iter().next() {
+            Some(ResourceContents::TextResourceContents { text, .. }) => Ok(text.into_bytes()),
+            Some(ResourceContents::BlobResourceContents { blob, .. }) => STANDARD
+                .decode(blob)
+                .map_err(|error| Failure::new(FAILED, format!("the host answered with what is no base64: {error}"))),
+            _ => Err(Failure::new(FAILED, "the host answered without contents")),
         }
     }
 

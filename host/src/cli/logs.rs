@@ -1,16 +1,21 @@
 //! `assistant-host logs`: what a process did, line by line, or its conversation.
 
+use std::io::Write as _;
+
 use clap::Args;
 use serde_json::{Value, json};
 
 use super::client::Client;
 use super::colour::Colour;
 use super::processes::resolve;
-use super::{Failure, Places, lines, say};
+use super::{FAILED, Failure, Places, USAGE, lines, say};
+use crate::blobs::Handle;
 use crate::text::utc;
 
 /// Events that are read at once.
 const EVENTS: u32 = 500;
+/// Bytes of a blob that are read at once.
+const PIECE_BYTES: usize = 1024 * 1024;
 /// How long one call waits for the next event; the host may make it less.
 const WAIT_MS: u64 = 20_000;
 
@@ -27,11 +32,17 @@ pub(super) struct LogsArgs {
     /// Print each event, or message, as a line of JSON
     #[arg(long)]
     json: bool,
+    /// Write the bytes of a picture, file or long text that it names instead, as blob:0123456789abcdef
+    #[arg(long, value_name = "HANDLE", conflicts_with_all = ["follow", "transcript", "json"])]
+    blob: Option<String>,
 }
 
 pub(super) async fn logs(places: &Places, args: &LogsArgs) -> Result<u8, Failure> {
     let client = Client::connect(places, "logs").await?;
     let process = resolve(&client, &args.id).await?;
+    if let Some(handle) = &args.blob {
+        return blob(&client, handle).await;
+    }
     let wait_ms = if args.follow { WAIT_MS } else { 0 };
     let mut asked =
         json!({ "process_id": process, "limit": EVENTS, "transcript": args.transcript, "wait_ms": wait_ms });
@@ -49,6 +60,22 @@ pub(super) async fn logs(places: &Places, args: &LogsArgs) -> Result<u8, Failure
         if answer["more"] != true && (answer["done"] == true || !args.follow) {
             return Ok(0);
         }
+    }
+}
+
+/// Writes a blob to stdout, piece by piece.
+async fn blob(client: &Client, handle: &str) -> Result<u8, Failure> {
+    let handle: Handle = handle.parse().map_err(|error| Failure::new(USAGE, format!("--blob {handle}: {error}")))?;
+    let mut from = 0;
+    loop {
+        let piece = client.read(&format!("blob://{}?from={from}&length={PIECE_BYTES}", handle.digits())).await?;
+        let mut stdout = std::io::stdout().lock();
+        let written = stdout.write_all(&piece).and_then(|()| stdout.flush());
+        written.map_err(|error| Failure::new(FAILED, format!("stdout cannot be written: {error}")))?;
+        if piece.len() < PIECE_BYTES {
+            return Ok(0);
+        }
+        from += piece.len();
     }
 }
 

@@ -27,7 +27,7 @@
 //! of assistant messages in the conversation so far, so one model serves any number of conversations at once and keeps
 //! nothing. After the last step it is repeated if it calls no tool; else the call is `rejected`.
 //!
-//! A step has `text`, `reasoning`, `tool_calls`, `finish` (`stop`, `tool_calls`, `length`, `refused`; chosen by itself
+//! A step has `text`, `reasoning`, `images` (each with `mime_type` and, in base64, `data`), `tool_calls`, `finish` (`stop`, `tool_calls`, `length`, `refused`; chosen by itself
 //! if left out), `delay_ms` before the answer, `hang` (never answers), and `error`, which comes instead of the answer:
 //! always, or for the first `times` calls of this step, counted over all conversations.
 //!
@@ -110,6 +110,7 @@ struct When {
 struct Step {
     text: String,
     reasoning: String,
+    images: Vec<Image>,
     tool_calls: Vec<Call>,
     finish: Option<FinishReason>,
     delay_ms: u64,
@@ -119,6 +120,13 @@ struct Step {
     /// How often `error` has been given.
     #[serde(skip)]
     failed: AtomicU32,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Image {
+    mime_type: String,
+    data: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -254,6 +262,11 @@ impl Step {
         if !self.text.is_empty() {
             parts.push(Part::text(said.fill_text(&self.text).map_err(rejected)?));
         }
+        parts.extend(self.images.iter().map(|image| Part::Image {
+            mime_type: image.mime_type.clone(),
+            data: Some(image.data.clone()),
+            blob: None,
+        }));
         for (n, call) in self.tool_calls.iter().enumerate() {
             let arguments = match &call.arguments {
                 Value::Null => Value::Object(serde_json::Map::new()),

@@ -9,8 +9,8 @@ use rusqlite::{Connection, OptionalExtension, named_params};
 use serde_json::json;
 
 use super::{LIVING, Process, Reason, get, id, session};
-use crate::events;
 use crate::store::{StoreError, Tx};
+use crate::{blobs, events};
 
 /// SQL: the process `q` does not wait for an older one of its line.
 pub(super) const FREE: &str = "NOT EXISTS (SELECT 1 FROM assistant_processes older
@@ -152,7 +152,7 @@ pub(super) fn told_afresh(tx: &Tx<'_>, process: ProcessId) -> Result<(), StoreEr
 }
 
 /// What was queued for a process waits for the one that goes on from it, and so does what it should have taken over itself
-/// and never did; answers that were never had come as messages.
+/// and never did; answers that were never had come as messages. It has their blobs, which its conversation may name.
 pub(super) fn move_mail(tx: &Tx<'_>, old: ProcessId, new: ProcessId, thread: ThreadId) -> Result<(), StoreError> {
     let mut next = Some(old);
     while let Some(one) = next {
@@ -163,6 +163,7 @@ pub(super) fn move_mail(tx: &Tx<'_>, old: ProcessId, new: ProcessId, thread: Thr
                  WHERE to_process_id = ?1 AND delivered_at IS NULL",
             )?
             .execute((one.to_string(), new.to_string(), thread.to_string()))?;
+        blobs::inherit(tx, one, new)?;
         let row = get(tx.db, one)?;
         next = row.resumed_from.filter(|_| row.started_at.is_none());
     }

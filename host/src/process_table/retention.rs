@@ -144,8 +144,26 @@ fn remove_the_rest(tx: &Tx<'_>, root: &str) -> Result<u64, StoreError> {
     }
     let next = format!("UPDATE assistant_processes SET resumed_from = NULL WHERE resumed_from IN {TREE}");
     tx.db.prepare_cached(&next)?.execute([root])?;
+    remove_blobs(tx, root)?;
     let gone = tx.db.prepare_cached("DELETE FROM assistant_processes WHERE root_process_id = ?1")?.execute([root])?;
     Ok(gone as u64)
+}
+
+/// Removes the uses of blobs of a tree, and the blobs that nobody else uses.
+fn remove_blobs(tx: &Tx<'_>, root: &str) -> Result<(), StoreError> {
+    let unused: Vec<String> = {
+        let mut uses =
+            tx.db.prepare_cached(&format!("DELETE FROM blob_uses WHERE process_id IN {TREE} RETURNING hash"))?;
+        let rows = uses.query_map([root], |row| row.get(0))?;
+        rows.collect::<Result<_, _>>()?
+    };
+    let mut remove = tx
+        .db
+        .prepare_cached("DELETE FROM blobs WHERE hash = ?1 AND NOT EXISTS (SELECT 1 FROM blob_uses WHERE hash = ?1)")?;
+    for hash in unused {
+        remove.execute([hash])?;
+    }
+    Ok(())
 }
 
 /// Removes a part of what hangs on no process any more. Returns whether there may be more.

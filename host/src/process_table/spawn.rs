@@ -250,6 +250,9 @@ pub fn spawn(tx: &mut Tx<'_>, caller: Caller, new: &NewProcess) -> Result<Spawne
     if afresh.is_some() {
         line::told_afresh(tx, new.id)?;
     }
+    for text in [Some(&new.query), new.context.as_ref()].into_iter().flatten() {
+        crate::blobs::pass_on(tx, caller, new.id, text)?;
+    }
     if starts {
         let row = get(tx.db, new.id)?;
         advance(tx, &row, Status::Starting)?;

@@ -8,6 +8,7 @@ use crate::host::Host;
 use crate::process_table::Process;
 use crate::registry::Definition;
 use crate::servers::{ServedTool, Servers};
+use crate::tools::blobs::READ_BLOB;
 use crate::tools::policy::{Policy, ToolName};
 
 use super::answer::Answering;
@@ -27,6 +28,8 @@ pub(super) struct Item {
     pub(super) spec: ToolSpec,
     /// The server that carries it out; none is the host.
     pub(super) served: Option<ServedTool>,
+    /// It is nobody's grant: a model is offered it as soon as its process has a blob, and reads no more by it than that.
+    pub(super) for_blobs: bool,
 }
 
 impl Item {
@@ -50,12 +53,14 @@ impl Kit {
                 input_schema: tool.input_schema.clone(),
             },
             served: None,
+            for_blobs: false,
         };
-        Self {
-            policy: Policy::of(definition, host.tool_aliases()),
-            servers: Servers::default(),
-            items: row.tools.iter().filter_map(granted).map(item).collect(),
+        let mut items: Vec<Item> = row.tools.iter().filter_map(granted).map(item).collect();
+        if !row.tools.iter().any(|name| name == READ_BLOB) {
+            let read_blob = host.tools().iter().find(|tool| tool.name == READ_BLOB);
+            items.extend(read_blob.map(|tool| Item { for_blobs: true, ..item(tool) }));
         }
+        Self { policy: Policy::of(definition, host.tool_aliases()), servers: Servers::default(), items }
     }
 
     /// Adds the tools of the servers that the definition names, and starts them where they do not run. Those that cannot
@@ -74,14 +79,18 @@ impl Kit {
             }
             let name = served.name.clone();
             let (description, input_schema) = (served.description.clone(), served.input_schema.clone());
-            self.items.push(Item { spec: ToolSpec { name, description, input_schema }, served: Some(served) });
+            self.items.push(Item {
+                spec: ToolSpec { name, description, input_schema },
+                served: Some(served),
+                for_blobs: false,
+            });
         }
         (self, failed)
     }
 
     /// Adds the tool by which a result is handed in that has to fit a schema; no rule of the definition takes it away.
     pub(super) fn with_answer(mut self, answering: Option<&Answering>) -> Self {
-        self.items.extend(answering.map(|answering| Item { spec: answering.tool(), served: None }));
+        self.items.extend(answering.map(|answering| Item { spec: answering.tool(), served: None, for_blobs: false }));
         self
     }
 
@@ -92,11 +101,23 @@ impl Kit {
 
     /// What a runner is told of its tools.
     pub(super) fn specs(&self) -> Vec<ToolSpec> {
-        self.items.iter().map(|item| item.spec.clone()).collect()
+        self.listed().map(|item| item.spec.clone()).collect()
+    }
+
+    /// What comes to these tools of a model call as soon as the process has a blob.
+    pub(super) fn for_blobs(&self, asked: &[ToolSpec]) -> Option<ToolSpec> {
+        let item = self.items.iter().find(|item| item.for_blobs)?;
+        // A runner that asks without the tools that it has wants none to be called.
+        let wants_tools = !asked.is_empty() || self.listed().next().is_none();
+        (wants_tools && !asked.iter().any(|tool| tool.name == item.spec.name)).then(|| item.spec.clone())
+    }
+
+    fn listed(&self) -> impl Iterator<Item = &Item> {
+        self.items.iter().filter(|item| !item.for_blobs)
     }
 
     /// All names, for words about them.
     pub(super) fn names(&self) -> String {
-        self.items.iter().map(|item| item.spec.name.as_str()).collect::<Vec<_>>().join(", ")
+        self.listed().map(|item| item.spec.name.as_str()).collect::<Vec<_>>().join(", ")
     }
 }

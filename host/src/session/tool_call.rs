@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
 use super::answer::{self, FINAL_ANSWER};
+use super::given;
 use super::kit::Item;
 use super::link::{Link, NotBegun, cancelled, internal};
 use super::permit::{self, permit};
@@ -106,6 +107,8 @@ enum Called {
     Recorded(ToolCallResult),
     /// Nothing is recorded yet.
     New(ToolCallResult),
+    /// The same of a tool that may give anything: it is put away first.
+    Given(ToolCallResult),
     /// It was given up or failed: it may have recorded a result of its own meanwhile, which stands.
     Unclear(ToolCallResult),
 }
@@ -141,6 +144,7 @@ async fn call_tool(
     };
     match called {
         Ok(output) if output.recorded => Ok(Called::Recorded(output.result())),
+        Ok(output) if output.content.is_some() => Ok(Called::Given(output.result())),
         Ok(output) => Ok(Called::New(output.result())),
         Err(CallError::Tool(error)) => Ok(Called::Unclear(record::as_result(json!(error), true))),
         Err(CallError::UnknownTool(name)) => {
@@ -158,7 +162,9 @@ async fn make(
     recorder: &Recorder,
     within: Duration,
 ) -> Result<Output, CallError> {
-    permit(link, item, &recorder.call_id, &arguments).await?;
+    if !item.for_blobs {
+        permit(link, item, &recorder.call_id, &arguments).await?;
+    }
     let Some(served) = &item.served else {
         let along = Along {
             recorder: Some(recorder.clone()),
@@ -210,6 +216,7 @@ async fn finish(link: &Link, recorder: &Recorder, called: Called) -> Result<Tool
             finished.await.map_err(|error| internal(&error))?;
             Ok(result)
         }
+        Called::Given(result) => given::finish(link, recorder, result).await,
         Called::Unclear(result) => finish_first(link, recorder.clone(), result).await,
     }
 }

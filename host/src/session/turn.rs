@@ -16,17 +16,19 @@ use tokio::sync::OwnedMutexGuard;
 
 use super::account::Account;
 use super::answer::FINAL_ANSWER;
+use super::given::store_with;
 use super::hand_in::HandIn;
 use super::link::{Link, NotBegun, cancelled, internal};
 use super::stall::Noted;
 use super::stored::STORE_AGAIN;
 use super::watch::cut_bytes;
+use crate::blobs::{self, Given};
 use crate::caller::Caller;
 use crate::changes::Delta;
 use crate::model::answer_with_retries;
 use crate::model::{Answer, Ask, ModelError, ModelErrorKind, Progress, ToolChoice};
 use crate::process_table;
-use crate::store::{BUDGETS, StoreError};
+use crate::store::{BUDGETS, StoreError, Tx};
 use crate::{conversation, events, message_box};
 
 /// What is in the record and may be missing in the conversation that the runner holds.
@@ -96,10 +98,19 @@ async fn turn(link: &Arc<Link>, params: LlmRequestParams) -> Result<LlmRequestRe
         params.messages.into_iter().partition(|message| message.role == Role::System);
     let held = Arc::new(held);
     let mut ask = ask(link, &system, params.tools, params.options.as_ref());
+    // Counted in any case: whether there is something to read is known when the mail is taken in.
+    let with_blobs = link.kit().for_blobs(&ask.tools);
+    ask.tools.extend(with_blobs.clone());
+    let with_blobs = with_blobs.map(|tool| tool.name);
     let account = Account::new(link, &ask, &held);
     let (mut conversation, account) = begin_when_it_can(link, &held, account).await?;
     let inserted: Vec<Message> = conversation.unseen.iter().map(|(message, _)| message.clone()).collect();
     ask.messages = held.iter().chain(&inserted).cloned().collect();
+    blobs::show(&link.host, link.row.id, &mut ask.messages).await.map_err(|error| internal(&error))?;
+    if let Some(name) = with_blobs {
+        let has_any = link.host.store().look(|db| blobs::has_any(db, link.row.id)).map_err(|error| internal(&error))?;
+        ask.tools.retain(|tool| has_any || tool.name != name);
+    }
     ask.max_output_tokens = Some(account.max_output_tokens());
     if conversation.told_to_hand_in {
         match link.answering {
@@ -120,7 +131,7 @@ async fn turn(link: &Arc<Link>, params: LlmRequestParams) -> Result<LlmRequestRe
     };
     conversation.know_call_ids(&held);
     conversation.mint_call_ids(&mut answer.message);
-    record_answer(link, &answer, account).await.map_err(|error| internal(&error))?;
+    record_answer(link, &mut answer, account).await.map_err(|error| internal(&error))?;
     conversation.last_turn_spent = conversation.told_to_hand_in && !tools_called(&answer.message).is_empty();
     conversation.given = std::mem::take(&mut conversation.unseen);
     Ok(LlmRequestResult {
@@ -324,14 +335,13 @@ fn tell_delta(link: &Link, text: String) {
     }
 }
 
-async fn record_answer(link: &Link, answer: &Answer, account: Account) -> Result<(), StoreError> {
-    let (process, answer, result_bytes) = (link.row.id, answer.clone(), link.limits.result_bytes);
-    // Nobody has to wait for it: what the runner does next is recorded behind it, and if the host dies before, so does
-    // the runner.
-    let recorded = link.host.store().write_later(move |tx| {
+/// Records an answer; its pictures are put away.
+async fn record_answer(link: &Link, answer: &mut Answer, account: Account) -> Result<(), StoreError> {
+    let (process, result_bytes) = (link.row.id, link.limits.result_bytes);
+    let record = move |tx: &mut Tx<'_>, answer: &Answer| {
         conversation::append(tx, process, [(&answer.message, None)])?;
         process_table::add_usage(tx, process, &answer.usage)?;
-        account.settle(tx, &answer)?;
+        account.settle(tx, answer)?;
         let text = answer.message.content.as_text();
         if !text.trim().is_empty() {
             process_table::keep(tx, process, &cut_bytes(text.to_string(), result_bytes))?;
@@ -343,8 +353,22 @@ async fn record_answer(link: &Link, answer: &Answer, account: Account) -> Result
         events::record(tx, process, events::Kind::ModelAnswer, &told)?;
         tx.wake(process);
         Ok(())
-    });
-    recorded.await?;
+    };
+    match Given::of_content(&answer.message.content, &link.limits) {
+        None => {
+            let answer = answer.clone();
+            // Nobody has to wait for it: what the runner does next is recorded behind it, and if the host dies before, so
+            // does the runner.
+            link.host.store().write_later(move |tx| record(tx, &answer)).await?;
+        }
+        Some(given) => {
+            let said = |parts: &[Part]| Message { role: Role::Assistant, content: Content::Parts(parts.to_vec()) };
+            let bare = Answer { message: said(&[]), ..answer.clone() };
+            let record =
+                move |tx: &mut Tx<'_>, parts: &[Part]| record(tx, &Answer { message: said(parts), ..bare.clone() });
+            answer.message = said(&store_with(&link.host, process, &link.limits, given, record).await?);
+        }
+    }
     link.partial.lock().unwrap_or_else(PoisonError::into_inner).clear();
     Ok(())
 }

@@ -4,11 +4,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use assistant_protocol::types::Part;
 use futures::FutureExt;
 use serde_json::json;
 
-use super::{Audience, Call, Output, Tool, ToolError, wait};
-use crate::app::{AppCall, AppTool, Approval, Decision, TOOL_NAME_CHARS_MAX};
+use super::{Audience, Call, Output, Tool, ToolError, as_text, wait};
+use crate::app::{AppCall, AppOutput, AppTool, Approval, Decision, TOOL_NAME_CHARS_MAX};
 use crate::caller::Caller;
 use crate::events::{self, Kind};
 use crate::host::OpenError;
@@ -75,16 +76,30 @@ async fn run(tool: AppTool, limits: Limits, call: Call) -> Result<Output, ToolEr
         arguments: call.arguments,
     };
     let answered = tokio::time::timeout(within, (tool.run)(asked)).await;
-    let value = answered.map_err(|_| ToolError::too_slow(within))??;
+    let AppOutput { value, content } = answered.map_err(|_| ToolError::too_slow(within))??;
     if !value.is_object() {
         return Err(ToolError::internal(&format!("{} gave no object", tool.name)));
     }
-    let bytes = value.to_string().len() as u64;
-    if bytes > limits.result_bytes {
-        let message = format!("{} gave {bytes} bytes, the most is {}", tool.name, limits.result_bytes);
-        return Err(ToolError::limit("result_bytes", message, "Ask it for less at once."));
+    let text = as_text(&value);
+    // What a process is given is kept by handle past its bounds; a client is given it at once, or not at all.
+    if call.caller.process().is_none() {
+        let bytes = text.len() + content.iter().flatten().map(size).sum::<usize>();
+        if bytes as u64 > limits.result_bytes {
+            let message = format!("{} gave {bytes} bytes, the most is {}", tool.name, limits.result_bytes);
+            return Err(ToolError::limit("result_bytes", message, "Ask it for less at once."));
+        }
     }
-    Ok(Output::of(value))
+    let content = content.unwrap_or_else(|| vec![Part::text(text)]);
+    Ok(Output { content: Some(content), ..Output::of(value) })
+}
+
+/// The bytes of a part.
+fn size(part: &Part) -> usize {
+    match part {
+        Part::Text { text } => text.len(),
+        Part::Image { data, .. } => data.as_ref().map_or(0, String::len),
+        other => serde_json::to_string(other).map_or(0, |json| json.len()),
+    }
 }
 
 /// The principal who calls, and the process that does.

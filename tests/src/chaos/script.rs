@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::dice::Dice;
@@ -82,6 +84,7 @@ fn config(dice: &mut Dice) -> String {
     limit("grace_ms", 50, 150);
     limit("shutdown_ms", 100, 300);
     limit("session_grace_ms", 50, 400);
+    limit("tree_blob_bytes", 30_000, 200_000);
     text
 }
 
@@ -105,6 +108,9 @@ fn steps(name: &str, dice: &mut Dice) -> Vec<Value> {
         if dice.percent(30) {
             step["delay_ms"] = json!(dice.between(1, 60));
         }
+        if dice.percent(25) {
+            step["images"] = json!([{ "mime_type": "image/png", "data": picture(dice) }]);
+        }
         if dice.percent(8) {
             let (kind, times) = match dice.below(4) {
                 0 => ("rejected", 1),
@@ -122,6 +128,13 @@ fn steps(name: &str, dice: &mut Dice) -> Vec<Value> {
     }
     steps.push(json!({ "text": format!("the result of {name}, {OWN_THREAD}"), "delay_ms": dice.between(0, 30) }));
     steps
+}
+
+/// A picture, by its first bytes; some are the same, and a tree that makes many has too much of them.
+fn picture(dice: &mut Dice) -> String {
+    let mut bytes = b"\x89PNG\r\n\x1a\n".to_vec();
+    bytes.resize(usize::try_from(dice.between(20, 40)).unwrap_or(20) * 1_000, 7);
+    STANDARD.encode(bytes)
 }
 
 /// A step of one that looks upwards and sideways.

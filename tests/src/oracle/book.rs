@@ -1,7 +1,8 @@
 //! The tables as the oracle reads them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
+use assistant_host::registry::sha256_hex;
 use rusqlite::{Connection, Row};
 use serde_json::Value;
 
@@ -29,6 +30,7 @@ pub(super) struct Process {
     pub(super) output_tokens: i64,
     pub(super) reserved: i64,
     pub(super) result: Option<String>,
+    pub(super) pictures: Value,
     pub(super) structured: Option<String>,
     pub(super) created_at: i64,
     pub(super) finished_at: Option<i64>,
@@ -86,6 +88,10 @@ pub(super) struct Book {
     pub(super) results: HashMap<(String, String), Value>,
     /// Tool calls by process: all, and those that have a result.
     pub(super) calls: HashMap<String, (usize, usize)>,
+    /// The hashes of blobs, and whether the bytes have them.
+    pub(super) blobs: HashMap<String, bool>,
+    /// Processes and the hashes of blobs that they use.
+    pub(super) uses: HashSet<(String, String)>,
 }
 
 impl Process {
@@ -177,6 +183,16 @@ impl Book {
             })?,
             results,
             calls,
+            blobs: rows(db, "SELECT hash, bytes FROM blobs", |row| {
+                let (hash, bytes): (String, Vec<u8>) = (row.get(0)?, row.get(1)?);
+                let fits = sha256_hex(&bytes) == hash;
+                Ok((hash, fits))
+            })?
+            .into_iter()
+            .collect(),
+            uses: rows(db, "SELECT process_id, hash FROM blob_uses", |row| Ok((row.get(0)?, row.get(1)?)))?
+                .into_iter()
+                .collect(),
         })
     }
 }
@@ -222,6 +238,7 @@ fn process(row: &Row<'_>) -> rusqlite::Result<Process> {
         output_tokens: row.get("output_tokens")?,
         reserved: row.get::<_, i64>("reserved_tokens")? + row.get::<_, i64>("reserved_microdollars")?,
         result: row.get("result")?,
+        pictures: row.get::<_, Option<String>>("result_parts")?.map_or(Value::Null, json),
         structured: row.get("structured")?,
         created_at: row.get("created_at")?,
         finished_at: row.get("finished_at")?,

@@ -52,8 +52,8 @@ fn paint(name: &str, needs_approval: bool) -> AppTool {
                 match call.arguments["colour"].as_str() {
                     Some("panic") => panic!("the app's fault"),
                     Some("error") => Err(ToolError::new("no_paint", "the paint is out", "Buy some.")),
-                    Some("list") => Ok(json!([1])),
-                    _ => Ok(json!({ "painted": call.arguments["colour"] })),
+                    Some("list") => Ok(json!([1]).into()),
+                    _ => Ok(json!({ "painted": call.arguments["colour"] }).into()),
                 }
             }
             .boxed()

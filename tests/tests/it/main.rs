@@ -4,6 +4,7 @@ mod again;
 mod asking;
 mod authoring;
 mod bad_input;
+mod blobs;
 mod budgets;
 mod cascade;
 mod checking;

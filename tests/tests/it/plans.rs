@@ -54,6 +54,7 @@ fn statements() -> Vec<(String, String)> {
         "message_box.rs",
         "process_table.rs",
         "conversation.rs",
+        "blobs.rs",
         "events.rs",
         "registry/mirror.rs",
         "tools/record.rs",

@@ -50,14 +50,25 @@ fn in_tests(name: &str) -> bool {
 
 #[test]
 fn each_package_has_one_room() {
-    let memory =
-        ["store", "process_table", "message_box", "conversation", "events", "names", "registry/mirror", "tools/"];
+    let memory = [
+        "store",
+        "process_table",
+        "message_box",
+        "conversation",
+        "events",
+        "names",
+        "registry/mirror",
+        "tools/",
+        "blobs",
+    ];
     check("rusqlite::", |name| {
         in_tests(name) || memory.iter().any(|room| name.starts_with(&format!("host/src/{room}")))
     });
     check("tantivy::", |name| in_tests(name) || name.starts_with("host/src/search"));
     let rmcp = ["host/src/mcp", "host/src/servers", "host/src/cli/serve.rs", "host/src/cli/client.rs"];
     check("rmcp::", |name| in_tests(name) || rmcp.iter().any(|room| name.starts_with(room)));
+    let base64 = ["host/src/blobs", "host/src/mcp", "host/src/cli/client.rs", "host/src/model/"];
+    check("base64::", |name| in_tests(name) || base64.iter().any(|room| name.starts_with(room)));
     let socket = ["host/src/door", "host/src/cli/start.rs", "host/src/cli/pipe.rs", "host/src/cli/line.rs"];
     check("interprocess::", |name| in_tests(name) || socket.iter().any(|room| name.starts_with(room)));
     check("jsonrpsee", |name| in_tests(name) || name.starts_with("protocol/"));

@@ -127,7 +127,7 @@ fn options(state: &Path, asks: Arc<Asks>) -> Result<Options, Box<dyn Error>> {
         hints: Hints { read_only: false, destructive: false, idempotent: true, open_world: false },
         for_clients: false,
         needs_approval: true,
-        run: Arc::new(|call| async move { Ok(json!({ "colour": call.arguments["colour"] })) }.boxed()),
+        run: Arc::new(|call| async move { Ok(json!({ "colour": call.arguments["colour"] }).into()) }.boxed()),
     });
     options.approval = Some(asks);
     Ok(options)

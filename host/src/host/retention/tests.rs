@@ -49,7 +49,9 @@ async fn add(store: &Store, processes: &[P]) {
              INSERT INTO conversations (process_id, position, message, hash, message_id)
                VALUES ('{id}', 0, '{{}}', 'h', 'answer {id}');
              INSERT INTO idempotency_keys VALUES ('process:{id}', 'send_message', 'k', '{{}}', {NOW}),
-               ('principal:local', 'spawn_assistant', 'k {id}', '{{\"answer\":{{\"process_id\":\"{id}\"}}}}', {NOW});"
+               ('principal:local', 'spawn_assistant', 'k {id}', '{{\"answer\":{{\"process_id\":\"{id}\"}}}}', {NOW});
+             INSERT INTO blobs VALUES ('of {id}', x'01', 1), ('of all', x'02', 1) ON CONFLICT DO NOTHING;
+             INSERT INTO blob_uses VALUES ('{id}', 'of {id}', 'a/b', NULL), ('{id}', 'of all', 'a/b', NULL);"
         ));
     }
     sql(store, all).await;
@@ -106,6 +108,8 @@ async fn trees_go_whole_with_all_that_hangs_on_them() {
         ("questions", 2),
         ("conversations", 2),
         ("idempotency_keys", 4),
+        ("blobs", 3),
+        ("blob_uses", 4),
         ("spent_days", 1),
         ("sessions", 3),
     ] {
