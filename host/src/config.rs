@@ -58,7 +58,7 @@ pub struct ModelConfig {
     #[serde(default)]
     pub model: Option<String>,
     /// Where the provider is, without the last part (`chat/completions`, `messages`). An address without a path gets
-    /// `/v1`. Left out, it is the provider's own.
+    /// that of the API (`/v1`, of Gemini `/v1beta`). Left out, it is the provider's own.
     #[serde(default)]
     pub base_url: Option<String>,
     /// The environment variable that holds the key.
@@ -91,8 +91,15 @@ pub enum Provider {
     /// Chat completions of OpenAI, and every server that speaks them.
     #[serde(rename = "openai")]
     OpenAi,
+    /// Responses of OpenAI, whose thoughts go back to it.
+    #[serde(rename = "openai_responses")]
+    OpenAiResponses,
     /// Messages of Anthropic.
     Anthropic,
+    /// Gemini of Google.
+    Gemini,
+    /// Ollama, by its own format.
+    Ollama,
     /// Replies from a file.
     Scripted,
 }
@@ -103,7 +110,10 @@ impl Provider {
     pub fn name(self) -> &'static str {
         match self {
             Self::OpenAi => "openai",
+            Self::OpenAiResponses => "openai_responses",
             Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
+            Self::Ollama => "ollama",
             Self::Scripted => "scripted",
         }
     }
@@ -290,8 +300,9 @@ mod tests {
         assert_eq!(error("a = 1"), format!("c.toml, line 1: unknown field `a`, {top}"));
         let limits = error("[limits]\n\ndeep = 1");
         assert!(limits.starts_with("c.toml, line 3: unknown field `deep`, expected one of `depth`"), "{limits}");
-        let provider = error("[models.x]\nmodel = \"m\"\nprovider = \"gemini\"");
-        let want = "c.toml, line 3: unknown variant `gemini`, expected one of `openai`, `anthropic`, `scripted`";
+        let provider = error("[models.x]\nmodel = \"m\"\nprovider = \"other\"");
+        let want = "c.toml, line 3: unknown variant `other`, expected one of `openai`, `openai_responses`, `anthropic`, \
+                    `gemini`, `ollama`, `scripted`";
         assert_eq!(provider, want);
         let depth = error("[limits]\ndepth = \"deep\"");
         assert_eq!(depth, "c.toml, line 2: invalid type: string \"deep\", expected u32");

@@ -34,7 +34,7 @@ pub trait Model: Send + Sync {
     fn provider(&self) -> &str;
 }
 
-/// Most tokens of an answer where neither the caller nor the configuration says. (genai would ask Anthropic for 64,000.)
+/// Most tokens of an answer where neither the caller nor the configuration says.
 pub const OUTPUT_TOKENS_DEFAULT: u32 = 8_192;
 
 /// One call of a model.

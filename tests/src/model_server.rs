@@ -1,5 +1,6 @@
-//! A fake model server on loopback that speaks the wire formats of OpenAI (chat completions) and Anthropic (messages),
-//! and everything that goes wrong with them. Which format it speaks follows from the request's path.
+//! A fake model server on loopback that speaks the wire formats of OpenAI (chat completions, responses), Anthropic
+//! (messages), Gemini (`streamGenerateContent`) and Ollama (chat), and everything that goes wrong with them. Which format
+//! it speaks follows from the request's path.
 
 use std::collections::VecDeque;
 use std::io;
@@ -42,18 +43,28 @@ impl Request {
         self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
+    /// The conversation, in whichever field the format has it.
+    fn messages(&self) -> &[Value] {
+        let fields = ["messages", "input", "contents"];
+        fields.iter().find_map(|field| self.body[field].as_array()).map_or(&[][..], Vec::as_slice)
+    }
+
     /// Whether it brings the result of a tool.
     #[must_use]
     pub fn brings_a_result(&self) -> bool {
-        let last = self.body["messages"].as_array().and_then(|messages| messages.last());
-        last.is_some_and(|last| last["role"] == "tool" || last["content"][0]["type"] == "tool_result")
+        self.messages().last().is_some_and(|last| {
+            last["role"] == "tool"
+                || last["type"] == "function_call_output"
+                || last["content"][0]["type"] == "tool_result"
+                || last["parts"][0].get("functionResponse").is_some()
+        })
     }
 
     /// The text of the last message of the user, or nothing.
     #[must_use]
     pub fn last_user(&self) -> String {
-        let messages = self.body["messages"].as_array().map_or(&[][..], Vec::as_slice);
-        match messages.iter().rev().find(|message| message["role"] == "user").map(|message| &message["content"]) {
+        let last = self.messages().iter().rev().find(|message| message["role"] == "user");
+        match last.map(|message| message.get("content").unwrap_or(&message["parts"])) {
             Some(Value::String(text)) => text.clone(),
             Some(Value::Array(parts)) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
             _ => String::new(),

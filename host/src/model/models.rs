@@ -5,14 +5,20 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::config::{Config, ConfigError, ModelConfig, Provider, Secret, read_key_file};
+use crate::config::{Config, ConfigError, ModelConfig, Provider, Secret};
 use crate::model::prices::{self, Price};
-use crate::model::{Model, OUTPUT_TOKENS_DEFAULT, ScriptedModel};
+use crate::model::{Model, OUTPUT_TOKENS_DEFAULT};
+
+mod setup;
+
+use setup::usable;
 
 /// What is used with no configuration: the first whose key is set. Key, provider, model.
-const MODELS_OF_KEYS: [(&str, Provider, &str); 2] = [
+const MODELS_OF_KEYS: [(&str, Provider, &str); 4] = [
     ("ANTHROPIC_API_KEY", Provider::Anthropic, "claude-sonnet-4-5"),
     ("OPENAI_API_KEY", Provider::OpenAi, "gpt-5-mini"),
+    ("GEMINI_API_KEY", Provider::Gemini, "gemini-2.5-flash"),
+    ("GOOGLE_API_KEY", Provider::Gemini, "gemini-2.5-flash"),
 ];
 
 /// The variables whose key is enough, without a configuration.
@@ -78,8 +84,8 @@ pub struct Choice {
 pub enum NoModel {
     /// There is none at all.
     #[error(
-        "No model is configured, so no assistant can run. Set ANTHROPIC_API_KEY or OPENAI_API_KEY, or add \
-         [models.NAME] to {}, then restart this server.", config_path.display()
+        "No model is configured, so no assistant can run. Set {}, or add [models.NAME] to {}, then restart this server.",
+        variables_of_keys().join(" or "), config_path.display()
     )]
     NoneConfigured {
         /// The configuration file, whether or not there is one.
@@ -255,6 +261,10 @@ impl Models {
     fn add_by_keys(&mut self, config: &Config, env: &dyn Fn(&str) -> Option<String>) -> Result<(), ConfigError> {
         let set = |name: &str| env(name).and_then(|key| Secret::new(&key)).is_some();
         for (variable, provider, id) in MODELS_OF_KEYS.into_iter().filter(|(variable, ..)| set(variable)) {
+            if self.by_name.contains_key(id) {
+                // A provider's other variable.
+                continue;
+            }
             let settings = ModelConfig {
                 provider,
                 model: Some(id.to_owned()),
@@ -308,82 +318,6 @@ impl fmt::Debug for Models {
         let names: Vec<_> = self.by_name.keys().collect();
         f.debug_struct("Models").field("names", &names).field("default", &self.default).finish()
     }
-}
-
-/// The model of `[models.NAME]`, or why it cannot be used as long as the environment is as it is.
-fn usable(
-    config: &Config,
-    name: &str,
-    settings: &ModelConfig,
-    env: &dyn Fn(&str) -> Option<String>,
-) -> Result<Result<Arc<dyn Model>, String>, ConfigError> {
-    let value_error = |key: &str, message: &str| config.value_error(format!("models.{name}.{key}"), message);
-    if settings.provider == Provider::Scripted {
-        let script = settings.script.as_ref();
-        let script = script.ok_or_else(|| value_error("script", "is needed: the file of the scripted replies"))?;
-        let path = config.resolve_path(script, env);
-        let model =
-            ScriptedModel::read(&path).map_err(|error| value_error("script", &format!("does not fit: {error}")))?;
-        return Ok(Ok(Arc::new(model)));
-    }
-    let id = settings.model.as_deref().filter(|id| !id.trim().is_empty());
-    let id = id.ok_or_else(|| value_error("model", "is needed: the provider's name of the model"))?;
-    let key = match key_of(config, name, settings, env)? {
-        Ok(key) => key,
-        Err(why) => return Ok(Err(why)),
-    };
-    network(settings, id, key).map(Ok).map_err(|(setting, message)| value_error(setting, &message))
-}
-
-/// The key of a model; none where the server needs none, or a text where the environment lacks it.
-fn key_of(
-    config: &Config,
-    name: &str,
-    settings: &ModelConfig,
-    env: &dyn Fn(&str) -> Option<String>,
-) -> Result<Result<Option<Secret>, String>, ConfigError> {
-    let value_error = |key: &str, message: &str| config.value_error(format!("models.{name}.{key}"), message);
-    let of_provider = || MODELS_OF_KEYS.iter().find(|(_, provider, _)| *provider == settings.provider);
-    let variable = match (&settings.api_key_env, &settings.api_key_file) {
-        (Some(_), Some(_)) => return Err(value_error("api_key_file", "and `api_key_env` are both set: keep one")),
-        (None, Some(file)) => {
-            let key = read_key_file(&config.resolve_path(file, env));
-            return key.map(|key| Ok(Some(key))).map_err(|message| value_error("api_key_file", &message));
-        }
-        (Some(variable), None) => variable.as_str(),
-        // A server of one's own is not sent the key of the provider whose format it speaks.
-        (None, None) if settings.base_url.is_some() => return Ok(Ok(None)),
-        (None, None) => match of_provider() {
-            Some((variable, ..)) => variable,
-            None => return Ok(Ok(None)),
-        },
-    };
-    match env(variable).and_then(|key| Secret::new(&key)) {
-        Some(key) => Ok(Ok(Some(key))),
-        None => Ok(Err(format!("the environment variable {variable}, which holds its key, is not set"))),
-    }
-}
-
-#[cfg(feature = "network-models")]
-fn network(settings: &ModelConfig, id: &str, key: Option<Secret>) -> Result<Arc<dyn Model>, (&'static str, String)> {
-    use crate::model::network::{NetworkConfig, NetworkModel, Wire};
-    let wire = match settings.provider {
-        Provider::Anthropic => Wire::Anthropic,
-        Provider::OpenAi | Provider::Scripted => Wire::OpenAi,
-    };
-    let mut config = NetworkConfig::new(wire, id);
-    config.base_url.clone_from(&settings.base_url);
-    config.key = key;
-    config.extra = settings.extra.clone();
-    config.max_output_tokens = settings.max_output_tokens.unwrap_or(config.max_output_tokens);
-    let model = NetworkModel::new(config).map_err(|error| (error.setting, error.message))?;
-    Ok(Arc::new(model))
-}
-
-#[cfg(not(feature = "network-models"))]
-fn network(settings: &ModelConfig, _: &str, _: Option<Secret>) -> Result<Arc<dyn Model>, (&'static str, String)> {
-    let name = settings.provider.name();
-    Err(("provider", format!("is `{name}`, but this program was built without network models (`network-models`)")))
 }
 
 #[cfg(test)]

@@ -1,29 +1,23 @@
-//! Models over HTTP: chat completions of OpenAI and of every server that speaks them, and messages of Anthropic.
+//! Models over HTTP: the formats of OpenAI (chat completions, and every server that speaks them; responses), Anthropic,
+//! Gemini and Ollama.
 //!
-//! genai brings the address, the headers with the key, the request over our own HTTP client, the deadlines and the
-//! splitting of the answer into events. The conversation is written and the events are read here, because genai 0.7
-//! keeps neither whole: it joins texts, moves thoughts to the front, drops pictures and the mark of an error in tool
-//! results, refuses what it does not know, tells no model name, and takes the index of a tool call as a length. So the
-//! body's own fields go in through `extra_body`, which wins over what genai writes, and the events come out through its
-//! sink of raw frames. No type of genai leaves this folder.
+//! Each format is one file: it writes the conversation (`body`) and adds up the events of an answer (`Fold`). The way
+//! there is the same for all: `stream.rs` makes the call with its deadlines and bounds, `frames.rs` splits the answer.
+//! What is said is kept in order, thoughts with their signatures verbatim and in place; they go back to the model that
+//! thought them and to no other.
 //!
-//! What genai logs holds whole bodies; nothing of it reaches a subscriber. The events of an answer are bounded in bytes.
-//! A body without any event is gathered inside genai, where its bytes cannot be seen: it is bounded in reads, which is
-//! why the calls of a model have a thread of their own (see `network/thread.rs`).
+//! No library for models stands between. genai 0.7 was tried: it keeps neither conversation nor answer whole, cuts names,
+//! has no way to write the body for Ollama, gathers what it splits without a bound of bytes, and joins it anew with each
+//! read, so that a picture of some megabytes takes minutes or never comes.
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use assistant_protocol::types::{Content, Message, Part, Role};
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use genai::adapter::AdapterKind;
-use genai::chat::{ChatOptions, ChatRequest, ChatStreamEvent};
-use genai::resolver::{AuthData, Endpoint};
-use genai::{ModelIden, ServiceTarget};
+use reqwest::header::{HeaderName, HeaderValue};
 use serde_json::{Map, Value, json};
-use tokio::sync::mpsc;
 
 use crate::config::Secret;
 use crate::model::{Answer, Ask, Model, ModelError, ModelErrorKind, OUTPUT_TOKENS_DEFAULT, Progress};
@@ -31,39 +25,21 @@ use crate::model::{Answer, Ask, Model, ModelError, ModelErrorKind, OUTPUT_TOKENS
 mod address;
 mod anthropic;
 mod failure;
+mod frames;
+mod gemini;
 mod ids;
+mod ollama;
 mod openai;
-mod tap;
-mod thread;
+mod pictures;
+mod responses;
+mod schema;
+mod stream;
 mod told;
+mod wire;
 
 use failure::{Failure, Speaker};
-use tap::Tap;
 use told::{Fold, Told};
-
-/// The name that genai is told. Never the real one: genai cuts names (`qwen3-high`, `a::b`) and derives settings from
-/// them; the exact name is in `extra_body`.
-const NEUTRAL_NAME: &str = "model";
-
-/// The format that a provider speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wire {
-    /// Chat completions.
-    OpenAi,
-    /// Messages.
-    Anthropic,
-}
-
-impl Wire {
-    /// The provider, as errors and records name it.
-    #[must_use]
-    pub fn provider(self) -> &'static str {
-        match self {
-            Self::OpenAi => "openai",
-            Self::Anthropic => "anthropic",
-        }
-    }
-}
+pub use wire::Wire;
 
 /// A model at a provider.
 #[derive(Debug, Clone)]
@@ -78,6 +54,8 @@ pub struct NetworkConfig {
     pub key: Option<Secret>,
     /// Most tokens of one answer.
     pub max_output_tokens: u32,
+    /// Tokens of input and output together; a server that loads models makes room for so many.
+    pub context_tokens: Option<u32>,
     /// Further fields of each request's body.
     pub extra: Map<String, Value>,
     /// How long and how large.
@@ -94,6 +72,7 @@ impl NetworkConfig {
             base_url: None,
             key: None,
             max_output_tokens: OUTPUT_TOKENS_DEFAULT,
+            context_tokens: None,
             extra: Map::new(),
             bounds: Bounds::default(),
         }
@@ -111,7 +90,7 @@ pub struct Bounds {
     pub read_ms: u64,
     /// The whole call, milliseconds.
     pub call_ms: u64,
-    /// All events of the answer, bytes.
+    /// The whole answer, bytes.
     pub answer_bytes: usize,
 }
 
@@ -137,20 +116,20 @@ pub struct SetupError {
     pub message: String,
 }
 
-/// Pieces of an answer that wait to be told; the call waits then.
-const PIECES_MAX: usize = 64;
-
 /// A model over HTTP.
 pub struct NetworkModel {
-    inner: Arc<Inner>,
-    thread: thread::Thread,
+    client: reqwest::Client,
+    address: address::Address,
+    key: Option<HeaderValue>,
+    config: NetworkConfig,
 }
 
-struct Inner {
-    client: genai::Client,
-    target: ServiceTarget,
-    host: String,
-    config: NetworkConfig,
+/// What a call says, written by its format.
+struct Body {
+    /// Settings, which configuration may replace.
+    settings: Map<String, Value>,
+    /// The conversation, which it may not.
+    conversation: Map<String, Value>,
 }
 
 impl NetworkModel {
@@ -159,7 +138,7 @@ impl NetworkModel {
     /// # Errors
     /// [`SetupError`] names the setting that does not fit.
     pub fn new(config: NetworkConfig) -> Result<Self, SetupError> {
-        let address = address::Address::new(config.wire, config.base_url.as_deref())?;
+        let address = address::Address::new(config.wire, config.base_url.as_deref(), &config.model)?;
         let mut http = reqwest::Client::builder()
             // A redirect would be followed with the key in its header.
             .redirect(reqwest::redirect::Policy::none())
@@ -171,104 +150,89 @@ impl NetworkModel {
         }
         let broken = |error: reqwest::Error| SetupError {
             setting: "provider",
-            message: format!("has no HTTP client here: {}", failure::cause(&error)),
+            message: format!("has no HTTP client here: {}", stream::cause(&error)),
         };
-        let http = http.build().map_err(broken)?;
-        let no_client = |_| SetupError { setting: "provider", message: "has no client here".to_owned() };
-        let client = genai::Client::builder().with_reqwest(http).build().map_err(no_client)?;
-        // A server without key gets an empty one: genai takes none for a mistake.
-        let key = config.key.as_ref().map_or("", Secret::expose);
-        let kind = match config.wire {
-            Wire::OpenAi => AdapterKind::OpenAI,
-            Wire::Anthropic => AdapterKind::Anthropic,
-        };
-        let target = ServiceTarget {
-            endpoint: Endpoint::from_owned(address.base_url),
-            auth: AuthData::from_single(key),
-            model: ModelIden::new(kind, NEUTRAL_NAME),
-        };
-        let inner = Inner { client, target, host: address.host, config };
-        Ok(Self { inner: Arc::new(inner), thread: thread::Thread::default() })
-    }
-}
-
-impl Inner {
-    /// The call with its deadline, and its failure in words.
-    async fn answer(&self, ask: &Ask, seen: &mpsc::Sender<Progress>) -> Result<Answer, ModelError> {
-        let call_ms = self.config.bounds.call_ms;
-        let outcome = tokio::time::timeout(Duration::from_millis(call_ms), self.call(ask, seen)).await;
-        let late = |_| Failure::new(ModelErrorKind::TimedOut, format!("the answer was not whole after {call_ms} ms"));
-        let speaker = Speaker {
-            provider: self.config.wire.provider(),
-            host: &self.host,
-            model: &self.config.model,
-            key: self.config.key.as_ref(),
-        };
-        outcome.map_err(late).flatten().map_err(|failure| failure.told(&speaker, ask))
-    }
-
-    async fn call(&self, ask: &Ask, seen: &mpsc::Sender<Progress>) -> Result<Answer, Failure> {
-        let tap = Arc::new(Tap::new(self.fold(), self.config.bounds.answer_bytes));
-        let options = self.options(ask, Arc::clone(&tap));
-        let request = self.client.exec_chat_stream(self.target.clone(), ChatRequest::new(Vec::new()), Some(&options));
-        let mut stream = tap::quiet(request).await.map_err(|error| failure::of_request(&error))?.stream;
-        while let Some(event) = tap.next(&mut stream).await? {
-            match event {
-                Ok(ChatStreamEvent::Chunk(chunk)) => tell(seen, Progress::Text(chunk.content)).await,
-                Ok(ChatStreamEvent::ReasoningChunk(chunk)) => tell(seen, Progress::Reasoning(chunk.content)).await,
-                Ok(_) => {}
-                // Our own reading of the events is the verdict; of genai's only what concerns the connection counts.
-                Err(error) => failure::of_stream(&error).map_or(Ok(()), Err)?,
-            }
+        let client = http.build().map_err(broken)?;
+        let (_, before) = config.wire.traits().key_header;
+        let header = |key: &Secret| HeaderValue::from_str(&format!("{before}{}", key.expose()));
+        let no_header =
+            |_| SetupError { setting: "api_key_env", message: "holds a key that no header takes".to_owned() };
+        let mut key = config.key.as_ref().map(header).transpose().map_err(no_header)?;
+        if let Some(key) = &mut key {
+            key.set_sensitive(true);
         }
-        let Told { mut parts, finish, usage, model } = tap.finish()?;
+        Ok(Self { client, address, key, config })
+    }
+
+    /// The call with its deadline, and its failure in words.
+    async fn call(&self, ask: &Ask, seen: &(dyn Fn(Progress) + Sync)) -> Result<Answer, ModelError> {
+        let NetworkConfig { wire, model, bounds, .. } = &self.config;
+        let answer = stream::answer(self.request(ask), bounds, wire.traits().framing, self.fold(), seen);
+        let outcome = tokio::time::timeout(Duration::from_millis(bounds.call_ms), answer).await;
+        let late = format!("the answer was not whole after {} ms", bounds.call_ms);
+        let outcome = outcome.map_err(|_| Failure::new(ModelErrorKind::TimedOut, late)).flatten();
+        let told = outcome.map_err(|failure| {
+            let failure = if *wire == Wire::Ollama { ollama::failure(failure) } else { failure };
+            let key = self.config.key.as_ref();
+            failure.told(&Speaker { provider: wire.provider(), host: &self.address.host, model, key }, ask)
+        })?;
+        let Told { mut parts, finish, usage, model: told_model } = told;
         ids::mint(&mut parts, ask);
         let message = Message { role: Role::Assistant, content: Content::Parts(parts) };
-        Ok(Answer { message, finish, usage, model: model.unwrap_or_else(|| self.config.model.clone()) })
+        Ok(Answer { message, finish, usage, model: told_model.unwrap_or_else(|| model.clone()) })
+    }
+
+    fn request(&self, ask: &Ask) -> reqwest::RequestBuilder {
+        let traits = self.config.wire.traits();
+        let body = self.body(ask);
+        let mut request = self.client.post(self.address.url.clone()).header("content-type", "application/json");
+        for (name, value) in traits.headers {
+            request = request.header(*name, *value);
+        }
+        if self.config.wire == Wire::Anthropic && anthropic::interleaves(&body) {
+            let (name, value) = anthropic::INTERLEAVED;
+            request = request.header(name, value);
+        }
+        if let Some(key) = &self.key {
+            request = request.header(HeaderName::from_static(traits.key_header.0), key.clone());
+        }
+        request.body(Value::Object(body).to_string())
     }
 
     fn fold(&self) -> Box<dyn Fold> {
+        let model = &self.config.model;
         match self.config.wire {
-            Wire::OpenAi => Box::new(openai::Chunks::new(&self.config.model)),
-            Wire::Anthropic => Box::new(anthropic::Events::new(&self.config.model)),
+            Wire::OpenAi => Box::new(openai::Chunks::new(model)),
+            Wire::Responses => Box::new(responses::Events::new(model)),
+            Wire::Anthropic => Box::new(anthropic::Events::new(model)),
+            Wire::Gemini => Box::new(gemini::Chunks::new(model)),
+            Wire::Ollama => Box::new(ollama::Lines::default()),
         }
     }
 
-    fn options(&self, ask: &Ask, tap: Arc<Tap>) -> ChatOptions {
-        let ms = Duration::from_millis;
-        let mut options = ChatOptions::default()
-            .with_capture_usage(true)
-            .with_stream_header_timeout(ms(self.config.bounds.header_ms))
-            .with_stream_read_timeout(ms(self.config.bounds.read_ms))
-            .with_extra_body(Value::Object(self.body(ask)))
-            .with_raw_frame_sink_arc(tap);
-        if let Some(schema) = &ask.output_schema {
-            options = options.with_response_format(genai::chat::JsonSpec::new("result", schema.clone()));
-        }
-        options
-    }
-
-    /// The body's fields that we write. What the configuration adds may replace settings, but neither the model nor
-    /// the conversation.
+    /// What is sent. What the configuration adds may replace settings, but neither the model nor the conversation.
     fn body(&self, ask: &Ask) -> Map<String, Value> {
+        let NetworkConfig { wire, model, extra, .. } = &self.config;
         let tokens = ask.max_output_tokens.unwrap_or(self.config.max_output_tokens);
-        let (mut body, conversation) = match self.config.wire {
-            Wire::OpenAi => openai::body(ask, &self.config.model, tokens, address::is_openai(&self.host)),
-            Wire::Anthropic => anthropic::body(ask, &self.config.model, tokens),
+        let Body { mut settings, conversation } = match wire {
+            Wire::OpenAi => openai::body(ask, model, tokens, address::is_openai(&self.address.host)),
+            Wire::Responses => responses::body(ask, model, tokens),
+            Wire::Anthropic => anthropic::body(ask, model, tokens),
+            Wire::Gemini => gemini::body(ask, model, tokens),
+            Wire::Ollama => ollama::body(ask, tokens, self.config.context_tokens),
         };
-        body.extend(self.config.extra.clone());
-        body.extend(ask.extra.clone());
-        body.extend(conversation);
-        body.insert("model".to_owned(), json!(self.config.model));
-        body.insert("stream".to_owned(), json!(true));
-        body
-    }
-}
-
-/// Tells a piece of an answer. Whoever has gone wants to hear no more, and gives the call up.
-async fn tell(seen: &mpsc::Sender<Progress>, piece: Progress) {
-    if seen.send(piece).await.is_err() {
-        tracing::trace!("nobody hears the answer any more");
+        told::merge(&mut settings, extra);
+        told::merge(&mut settings, &ask.extra);
+        settings.extend(conversation);
+        if *wire == Wire::Anthropic {
+            anthropic::fit_thinking(&mut settings);
+        }
+        // Gemini has both in the address.
+        if *wire != Wire::Gemini {
+            settings.insert("model".to_owned(), json!(model));
+            settings.insert("stream".to_owned(), json!(true));
+        }
+        settings
     }
 }
 
@@ -278,35 +242,17 @@ impl Model for NetworkModel {
         ask: Ask,
         seen: &'a (dyn Fn(Progress) + Sync),
     ) -> BoxFuture<'a, Result<Answer, ModelError>> {
-        async move {
-            let (telling, mut told) = mpsc::channel(PIECES_MAX);
-            let inner = self.inner.clone();
-            let running = self.thread.run(async move { inner.answer(&ask, &telling).await });
-            let no_thread = |error: String| ModelError {
-                kind: ModelErrorKind::Rejected,
-                provider: self.provider().to_owned(),
-                status: None,
-                retry_after_ms: None,
-                message: error,
-            };
-            let running = running.map_err(|error| no_thread(format!("there is no thread for the call: {error}")))?;
-            // Ends when the call does, which drops the other end.
-            while let Some(piece) = told.recv().await {
-                seen(piece);
-            }
-            running.await.unwrap_or_else(|_| Err(no_thread("the call panicked".to_owned())))
-        }
-        .boxed()
+        async move { self.call(&ask, seen).await }.boxed()
     }
 
     fn provider(&self) -> &str {
-        self.inner.config.wire.provider()
+        self.config.wire.provider()
     }
 }
 
 impl fmt::Debug for NetworkModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NetworkModel").field("host", &self.inner.host).field("config", &self.inner.config).finish()
+        f.debug_struct("NetworkModel").field("host", &self.address.host).field("config", &self.config).finish()
     }
 }
 

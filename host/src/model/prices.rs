@@ -81,7 +81,7 @@ mod tests {
             let cached = price.cache_read.unwrap_or(0.0);
             assert!(0.0 < price.input && price.input < price.output && cached < price.input, "{name}: {price:?}");
         }
-        for model in ["claude-sonnet-4-5", "gpt-5-mini"] {
+        for model in ["claude-sonnet-4-5", "gpt-5-mini", "gemini-2.5-flash"] {
             assert!(known.contains_key(model), "{model}");
         }
     }

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+mod newer;
+
 /// How many characters go into one event.
 const PIECE_CHARS: usize = 7;
 
@@ -30,8 +32,15 @@ pub enum Said {
         /// The signature; none is an unsigned thought.
         signature: Option<String>,
     },
-    /// A thought that is not shown (Anthropic).
+    /// A thought that is not shown (Anthropic), or nothing but a signature.
     Redacted(String),
+    /// A picture that the model made, where the format has one.
+    Picture {
+        /// Its type.
+        mime_type: String,
+        /// Its bytes in base64.
+        data: String,
+    },
     /// A call of a tool, arguments as the text that is sent.
     Call {
         /// Empty where the server sends none.
@@ -54,6 +63,12 @@ impl Said {
     #[must_use]
     pub fn thought(text: &str, signature: &str) -> Self {
         Said::Thought { text: text.to_owned(), signature: Some(signature.to_owned()) }
+    }
+
+    /// A picture.
+    #[must_use]
+    pub fn picture(mime_type: &str, data: &str) -> Self {
+        Said::Picture { mime_type: mime_type.to_owned(), data: data.to_owned() }
     }
 
     /// A call.
@@ -87,7 +102,13 @@ impl Say {
     /// The whole event stream, in the format that `path` belongs to.
     #[must_use]
     pub fn events(&self, path: &str) -> String {
-        if path.contains("/messages") { self.anthropic() } else { self.openai() }
+        match path {
+            path if path.contains("/messages") => self.anthropic(),
+            path if path.contains("/responses") => self.responses(),
+            path if path.contains(":streamGenerateContent") => self.gemini(),
+            path if path.contains("/api/chat") => self.ollama(),
+            _ => self.openai(),
+        }
     }
 
     fn stop(&self, calls: &str, else_: &str) -> String {
@@ -119,6 +140,10 @@ impl Say {
                 Said::Redacted(data) => {
                     let detail = json!({ "type": "reasoning.encrypted", "data": data });
                     put(json!({ "reasoning_details": [detail] }), None);
+                }
+                Said::Picture { mime_type, data } => {
+                    let url = format!("data:{mime_type};base64,{data}");
+                    put(json!({ "images": [{ "type": "image_url", "image_url": { "url": url } }] }), None);
                 }
                 Said::Call { id, name, arguments } => {
                     let function = json!({ "name": name, "arguments": "" });
@@ -190,6 +215,10 @@ impl Said {
                 (json!({ "type": "thinking", "thinking": "", "signature": "" }), thoughts.chain(signatures).collect())
             }
             Said::Redacted(data) => (json!({ "type": "redacted_thinking", "data": data }), Vec::new()),
+            // A block that this format does not have.
+            Said::Picture { mime_type, data } => {
+                (json!({ "type": "picture", "media_type": mime_type, "data": data }), Vec::new())
+            }
             Said::Call { id, name, arguments } => {
                 let deltas =
                     pieces(arguments).map(|piece| json!({ "type": "input_json_delta", "partial_json": piece }));

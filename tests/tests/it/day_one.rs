@@ -62,7 +62,8 @@ async fn doctor_asks_every_model_and_says_what_to_do() {
     assert_eq!(
         report["keys"],
         json!([
-            { "variable": "ANTHROPIC_API_KEY", "set": false }, { "variable": "MY_KEY", "set": true },
+            { "variable": "ANTHROPIC_API_KEY", "set": false }, { "variable": "GEMINI_API_KEY", "set": false },
+            { "variable": "GOOGLE_API_KEY", "set": false }, { "variable": "MY_KEY", "set": true },
             { "variable": "OPENAI_API_KEY", "set": false }, { "variable": "OTHER_KEY", "set": false },
         ])
     );

@@ -382,7 +382,6 @@ fn the_core_pulls_in_what_it_needs_and_no_more() {
         "jsonc-parser",
         "toml_edit",
         "tracing-subscriber",
-        "genai",
         "reqwest",
         "hyper",
         "rustls",

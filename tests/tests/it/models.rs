@@ -4,11 +4,16 @@ use assistant_host::model::network::{Bounds, NetworkConfig, NetworkModel, Wire};
 use assistant_host::model::{Answer, Ask, Model, ModelError, Progress};
 use assistant_protocol::types::{Content, Message, Part, Role, ToolSpec};
 use conformance::model_server::{ModelServer, Reply, Request, Said, Say};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 mod answers;
+mod conversations;
 mod failures;
+mod pictures;
 mod requests;
+mod settings;
+mod shown;
+mod thoughts;
 
 /// The key of all tests. It may be in a header and nowhere else.
 const KEY: &str = "sk-test-7f3a9";
@@ -54,4 +59,35 @@ fn opaque(provider: &str, model: &str, data: Value) -> Part {
     Part::Opaque { provider: provider.into(), model: model.into(), data }
 }
 
-const BOTH: [Wire; 2] = [Wire::OpenAi, Wire::Anthropic];
+/// Where each format is called, at the address of the server.
+fn path(wire: Wire) -> &'static str {
+    match wire {
+        Wire::OpenAi => "/v1/chat/completions",
+        Wire::Responses => "/v1/responses",
+        Wire::Anthropic => "/v1/messages",
+        Wire::Gemini => "/v1/models/m-1:streamGenerateContent?alt=sse",
+        Wire::Ollama => "/api/chat",
+    }
+}
+
+/// The one request that a call makes.
+async fn sent(change: impl Fn(&mut NetworkConfig), wire: Wire, name: &str, ask: Ask) -> Request {
+    let server = ModelServer::start().await.expect("starts");
+    server.push(Reply::text("ok"));
+    let mut config = config(&server, wire, name);
+    change(&mut config);
+    call(&NetworkModel::new(config).expect("sets up"), ask).await.expect("answers");
+    let mut requests = server.requests();
+    assert_eq!(requests.len(), 1);
+    requests.remove(0)
+}
+
+fn plain(_: &mut NetworkConfig) {}
+
+fn image(data: Option<&str>) -> Part {
+    Part::Image { mime_type: "image/png".into(), data: data.map(str::to_owned), blob: None }
+}
+
+fn map(value: Value) -> Map<String, Value> {
+    value.as_object().expect("an object").clone()
+}

@@ -73,7 +73,8 @@ fn each_package_has_one_room() {
     check("interprocess::", |name| in_tests(name) || socket.iter().any(|room| name.starts_with(room)));
     check("jsonrpsee", |name| in_tests(name) || name.starts_with("protocol/"));
     check("clap::", |name| name.starts_with("host/src/cli"));
-    check("genai::", |name| in_tests(name) || name.starts_with("host/src/model/network"));
+    let http = ["host/src/model/network", "host/src/servers"];
+    check("reqwest::", |name| in_tests(name) || http.iter().any(|room| name.starts_with(room)));
     check("notify::", |name| in_tests(name) || name.starts_with("host/src/host/watch"));
     check("jsonschema::", |name| name == "host/src/output_schema.rs");
     check("process_wrap::", |name| name.starts_with("host/src/launcher"));

@@ -1,6 +1,7 @@
 use std::path::Path;
 
 use super::*;
+use crate::model::ScriptedModel;
 
 /// A script's file, written once for all tests.
 fn script() -> String {
@@ -76,8 +77,8 @@ fn strict_models_refuse_a_wish_that_is_unknown() {
 #[test]
 fn without_models_the_error_says_how_to_get_one() {
     let models = read("", &[]).expect("reads");
-    let want = "No model is configured, so no assistant can run. Set ANTHROPIC_API_KEY or OPENAI_API_KEY, or add \
-                [models.NAME] to /c/config.toml, then restart this server.";
+    let want = "No model is configured, so no assistant can run. Set ANTHROPIC_API_KEY or OPENAI_API_KEY or \
+                GEMINI_API_KEY or GOOGLE_API_KEY, or add [models.NAME] to /c/config.toml, then restart this server.";
     assert_eq!(models.resolve(&[], None, false).expect_err("none").to_string(), want);
 }
 
@@ -133,6 +134,31 @@ fn keys_in_the_environment_choose_a_model() {
     check(&[("OPENAI_API_KEY", "  ")], None);
     check(&[("OPENAI_API_KEY", "k")], Some("gpt-5-mini"));
     check(&[("OPENAI_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k")], Some("claude-sonnet-4-5"));
+    check(&[("GEMINI_API_KEY", "k")], Some("gemini-2.5-flash"));
+    check(&[("GOOGLE_API_KEY", "k")], Some("gemini-2.5-flash"));
+    check(&[("GOOGLE_API_KEY", "k"), ("OPENAI_API_KEY", "k")], Some("gpt-5-mini"));
+    check(&[("OLLAMA_HOST", "127.0.0.1")], None);
+}
+
+#[cfg(feature = "network-models")]
+#[test]
+fn each_provider_finds_its_key() {
+    let check = |provider: &str, vars, want: Result<&str, &str>| {
+        let text = format!("[models.a]\nprovider = \"{provider}\"\nmodel = \"m\"");
+        let models = read(&text, vars).expect("reads");
+        let of =
+            |model: Result<Arc<dyn Model>, &str>| model.map(|model| model.provider().to_owned()).map_err(str::to_owned);
+        let got = models.all().next().map(|(_, _, model)| of(model));
+        let missing = |variable: &str| format!("the environment variable {variable}, which holds its key, is not set");
+        assert_eq!(got, Some(want.map(str::to_owned).map_err(missing)));
+    };
+    check("ollama", &[], Ok("ollama"));
+    check("openai_responses", &[], Err("OPENAI_API_KEY"));
+    check("openai_responses", &[("OPENAI_API_KEY", "k")], Ok("openai_responses"));
+    check("gemini", &[], Err("GEMINI_API_KEY"));
+    check("gemini", &[("GEMINI_API_KEY", "k")], Ok("gemini"));
+    check("gemini", &[("GOOGLE_API_KEY", "k")], Ok("gemini"));
+    check("anthropic", &[("OPENAI_API_KEY", "k")], Err("ANTHROPIC_API_KEY"));
 }
 
 #[cfg(feature = "network-models")]

@@ -1,18 +1,40 @@
 //! Messages: the conversation as Anthropic's format has it, and the events of an answer.
 
-use std::collections::BTreeMap;
-
-use assistant_protocol::types::{FinishReason, Message, Part, Role, Usage};
+use assistant_protocol::types::{Message, Part, Role, ToolSpec};
 use serde_json::{Map, Value, json};
 
-use super::failure::Failure;
-use super::told::{self, Fold, PARTS_MAX, Told};
-use super::{Wire, is_ours, opaque};
-use crate::model::{Ask, ToolChoice};
+use super::pictures::{self, Picture, Takes, USUAL};
+use super::{Body, Wire, is_ours, schema, told};
+use crate::model::{Ask, ToolChoice, estimate};
 
-/// The settings, which configuration may replace, and the conversation, which it may not.
-pub(super) fn body(ask: &Ask, model: &str, tokens: u32) -> (Map<String, Value>, Map<String, Value>) {
+mod events;
+
+pub(super) use events::Events;
+
+/// The header with which models that were told how long to think also think between calls of tools.
+pub(super) const INTERLEAVED: (&str, &str) = ("anthropic-beta", "interleaved-thinking-2025-05-14");
+
+/// Pictures that are taken.
+const TAKES: Takes = Takes { base64_bytes_max: 5 * 1024 * 1024, ..USUAL };
+
+/// A shorter beginning is not kept in the cache, tokens.
+const CACHED_TOKENS_MIN: u64 = 1_024;
+
+/// The least that a model can be told to think, tokens.
+const THOUGHT_TOKENS_MIN: u64 = 1_024;
+
+/// Models that cannot be held to a schema, by how their names begin.
+const WITHOUT_SCHEMA: [&str; 6] =
+    ["claude-2", "claude-3", "claude-sonnet-4-2025", "claude-sonnet-4-0", "claude-opus-4-2025", "claude-opus-4-0"];
+
+/// What is sent.
+pub(super) fn body(ask: &Ask, model: &str, tokens: u32) -> Body {
     let mut settings = Map::from_iter([("max_tokens".to_owned(), json!(tokens))]);
+    let held = ask.output_schema.as_ref().filter(|_| !WITHOUT_SCHEMA.iter().any(|start| model.starts_with(start)));
+    if let Some(closed) = held.and_then(schema::closed) {
+        let format = json!({ "type": "json_schema", "schema": closed.schema });
+        settings.insert("output_config".to_owned(), json!({ "format": format }));
+    }
     let mut system: Vec<_> = ask.system.iter().cloned().collect();
     let mut messages: Vec<(&str, Vec<Value>)> = Vec::new();
     for message in &ask.messages {
@@ -24,37 +46,123 @@ pub(super) fn body(ask: &Ask, model: &str, tokens: u32) -> (Map<String, Value>, 
             Role::Assistant => ("assistant", blocks(message, model)),
             Role::User | Role::Tool => ("user", blocks(message, model)),
         };
-        // All results of a turn belong into one message, and an empty one is refused.
-        match messages.last_mut() {
-            _ if blocks.is_empty() => {}
-            Some((last, before)) if *last == role => before.extend(blocks),
-            _ => messages.push((role, blocks)),
+        push(&mut messages, role, blocks);
+        if message.role == Role::Assistant
+            && let Some((words, made)) = pictures::made(&message.content)
+        {
+            let blocks =
+                std::iter::once(&Part::text(words)).chain(&made).filter_map(|part| block(part, model)).collect();
+            push(&mut messages, "user", blocks);
         }
     }
-    let messages = messages.into_iter().map(|(role, mut blocks)| {
-        // Results come first in their message; the rest keeps its order.
-        blocks.sort_by_key(|block| block["type"] != "tool_result");
-        json!({ "role": role, "content": blocks })
-    });
-    let mut conversation = Map::from_iter([("messages".to_owned(), messages.collect())]);
+    // Results come first in their message; the rest keeps its order.
+    messages.iter_mut().for_each(|(_, blocks)| blocks.sort_by_key(|block| block["type"] != "tool_result"));
     let system = system.iter().filter(|text| !text.is_empty()).map(String::as_str).collect::<Vec<_>>().join("\n\n");
-    if !system.is_empty() {
-        conversation.insert("system".to_owned(), json!(system));
+    let mut tools: Vec<Value> = ask.tools.iter().map(tool).collect();
+    let mut conversation = Map::new();
+    if is_worth_keeping(ask) {
+        keep(&mut messages);
+        match tools.last_mut().filter(|_| system.is_empty()) {
+            Some(last) => last["cache_control"] = kept(),
+            None if system.is_empty() => {}
+            None => {
+                let block = json!({ "type": "text", "text": system, "cache_control": kept() });
+                conversation.insert("system".to_owned(), json!([block]));
+            }
+        }
     }
-    if !ask.tools.is_empty() {
-        let tool = |tool: &assistant_protocol::types::ToolSpec| json!({ "name": tool.name, "description": tool.description, "input_schema": tool.input_schema });
-        conversation.insert("tools".to_owned(), ask.tools.iter().map(tool).collect());
+    if !system.is_empty() {
+        conversation.entry("system").or_insert_with(|| json!(system));
+    }
+    let messages = messages.into_iter().map(|(role, blocks)| json!({ "role": role, "content": blocks }));
+    conversation.insert("messages".to_owned(), messages.collect());
+    if !tools.is_empty() {
+        conversation.insert("tools".to_owned(), tools.into());
         match ask.tool_choice {
             ToolChoice::Auto => {}
             ToolChoice::None => drop(settings.insert("tool_choice".to_owned(), json!({ "type": "none" }))),
             ToolChoice::Required => drop(settings.insert("tool_choice".to_owned(), json!({ "type": "any" }))),
         }
     }
-    (settings, conversation)
+    Body { settings, conversation }
+}
+
+/// Adds blocks: all results of a turn belong into one message, and an empty one is refused.
+fn push<'a>(messages: &mut Vec<(&'a str, Vec<Value>)>, role: &'a str, blocks: Vec<Value>) {
+    match messages.last_mut() {
+        _ if blocks.is_empty() => {}
+        Some((last, before)) if *last == role => before.extend(blocks),
+        _ => messages.push((role, blocks)),
+    }
+}
+
+fn tool(tool: &ToolSpec) -> Value {
+    json!({ "name": tool.name, "description": tool.description, "input_schema": tool.input_schema })
+}
+
+fn kept() -> Value {
+    json!({ "type": "ephemeral" })
+}
+
+/// Whether the provider would keep the beginning of this call, so that the next one reads it for a tenth of the price.
+fn is_worth_keeping(ask: &Ask) -> bool {
+    let system = ask.system.as_deref().map_or(0, estimate::text);
+    let tools: u64 = ask.tools.iter().map(estimate::tool).sum();
+    let messages: u64 = ask.messages.iter().map(estimate::message).sum();
+    system + tools + messages >= CACHED_TOKENS_MIN
+}
+
+/// Marks what the next call begins with: the end of the conversation, and the end that the last call had.
+fn keep(messages: &mut [(&str, Vec<Value>)]) {
+    let users = messages.iter_mut().rev().filter(|(role, _)| *role == "user").take(2);
+    for block in users.filter_map(|(_, blocks)| blocks.last_mut()) {
+        block["cache_control"] = kept();
+    }
+}
+
+fn thinking(body: &Map<String, Value>) -> Option<&str> {
+    body.get("thinking")?.get("type")?.as_str()
+}
+
+/// Whether a model that is told how long to think may also think between calls. Where it chooses itself, it does so
+/// anyway.
+pub(super) fn interleaves(body: &Map<String, Value>) -> bool {
+    thinking(body) == Some("enabled") && body.contains_key("tools")
+}
+
+/// Makes the configured thinking fit this call, which would be refused otherwise: the thought has to be shorter than the
+/// answer, no tool may be demanded, and an answer that goes on after calls of tools has to have begun with a thought.
+pub(super) fn fit_thinking(body: &mut Map<String, Value>) {
+    let thinks = matches!(thinking(body), Some("enabled" | "adaptive"));
+    if thinks && body.get("tool_choice").is_some_and(|choice| choice["type"] == "any") {
+        body.remove("tool_choice");
+    }
+    if thinking(body) != Some("enabled") {
+        return;
+    }
+    let most = body.get("max_tokens").and_then(Value::as_u64).unwrap_or(0).saturating_sub(1);
+    let budget = body["thinking"]["budget_tokens"].as_u64().unwrap_or(THOUGHT_TOKENS_MIN).min(most);
+    if budget < THOUGHT_TOKENS_MIN || goes_on_without_thought(body) {
+        body.remove("thinking");
+    } else {
+        body["thinking"]["budget_tokens"] = json!(budget);
+    }
+}
+
+/// Whether the last message brings results of calls that no thought came before, as those of another model.
+fn goes_on_without_thought(body: &Map<String, Value>) -> bool {
+    let messages = body.get("messages").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let [.., before, last] = messages else { return false };
+    let results = last["content"][0]["type"] == "tool_result";
+    let begin = before["content"][0]["type"].as_str().unwrap_or("");
+    results && before["role"] == "assistant" && !matches!(begin, "thinking" | "redacted_thinking")
 }
 
 fn blocks(message: &Message, model: &str) -> Vec<Value> {
-    message.content.parts().iter().filter_map(|part| block(part, model)).collect()
+    let parts = message.content.parts();
+    // A picture of an assistant is refused in its own message.
+    let said = parts.iter().filter(|part| message.role != Role::Assistant || !matches!(part, Part::Image { .. }));
+    said.filter_map(|part| block(part, model)).collect()
 }
 
 fn block(part: &Part, model: &str) -> Option<Value> {
@@ -62,11 +170,13 @@ fn block(part: &Part, model: &str) -> Option<Value> {
         // An empty text is refused.
         Part::Text { text } if text.is_empty() => None,
         Part::Text { text } => Some(json!({ "type": "text", "text": text })),
-        Part::Image { mime_type, data: Some(data), .. } => {
-            let source = json!({ "type": "base64", "media_type": mime_type, "data": data });
-            Some(json!({ "type": "image", "source": source }))
-        }
-        Part::Image { data: None, .. } => Some(json!({ "type": "text", "text": "[a picture that is not kept]" })),
+        Part::Image { .. } => pictures::of(part, TAKES).map(|picture| match picture {
+            Picture::Words(words) => json!({ "type": "text", "text": words }),
+            Picture::Data { mime_type, data } => {
+                let source = json!({ "type": "base64", "media_type": mime_type, "data": data });
+                json!({ "type": "image", "source": source })
+            }
+        }),
         Part::ToolCall { call_id, tool_name, arguments } => {
             let input = told::arguments_back(arguments);
             Some(json!({ "type": "tool_use", "id": plain(call_id), "name": tool_name, "input": input }))
@@ -91,165 +201,4 @@ fn block(part: &Part, model: &str) -> Option<Value> {
 fn plain(call_id: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
     call_id.chars().map(plain).collect()
-}
-
-/// Adds up events.
-#[derive(Debug)]
-pub(super) struct Events {
-    configured_model: String,
-    blocks: BTreeMap<u64, Block>,
-    finish: Option<String>,
-    usage: Map<String, Value>,
-    model: Option<String>,
-    done: bool,
-}
-
-/// A block as it began, and the arguments that came for it.
-#[derive(Debug)]
-struct Block {
-    start: Value,
-    input: String,
-}
-
-impl Events {
-    pub(super) fn new(configured_model: &str) -> Self {
-        Self {
-            configured_model: configured_model.to_owned(),
-            blocks: BTreeMap::new(),
-            finish: None,
-            usage: Map::new(),
-            model: None,
-            done: false,
-        }
-    }
-
-    fn add_usage(&mut self, usage: Option<&Value>) {
-        let fields = usage.and_then(Value::as_object).into_iter().flatten();
-        // The later event tells totals; a null says nothing.
-        self.usage
-            .extend(fields.filter(|(_, value)| !value.is_null()).map(|(key, value)| (key.clone(), value.clone())));
-    }
-
-    fn start(&mut self, index: u64, block: &Value) -> Result<(), Failure> {
-        if self.blocks.len() >= PARTS_MAX {
-            return Err(told::too_many_parts());
-        }
-        self.blocks.insert(index, Block { start: block.clone(), input: String::new() });
-        Ok(())
-    }
-
-    fn delta(&mut self, index: u64, delta: &Value) {
-        let Some(block) = self.blocks.get_mut(&index) else { return };
-        let text = |key: &str| delta.get(key).and_then(Value::as_str).unwrap_or("");
-        match text("type") {
-            "text_delta" => block.append("text", text("text")),
-            "thinking_delta" => block.append("thinking", text("thinking")),
-            "signature_delta" => block.append("signature", text("signature")),
-            "input_json_delta" => block.input.push_str(text("partial_json")),
-            "citations_delta" => block.cite(&delta["citation"]),
-            // A kind of piece that came with a later version of the format.
-            _ => {}
-        }
-    }
-}
-
-impl Block {
-    fn append(&mut self, key: &str, more: &str) {
-        match self.start.get_mut(key) {
-            Some(Value::String(text)) => text.push_str(more),
-            _ => self.start[key] = json!(more),
-        }
-    }
-
-    fn cite(&mut self, citation: &Value) {
-        match self.start.get_mut("citations") {
-            Some(Value::Array(citations)) => citations.push(citation.clone()),
-            _ => self.start["citations"] = json!([citation]),
-        }
-    }
-
-    fn part(mut self, model: &str) -> Part {
-        let text = |key: &str| self.start.get(key).and_then(Value::as_str).unwrap_or("").to_owned();
-        match text("type").as_str() {
-            "text" => Part::Text { text: text("text") },
-            "thinking" if text("signature").is_empty() => Part::Reasoning { text: Some(text("thinking")) },
-            "tool_use" => {
-                let begun = self.start.get("input").filter(|input| input.as_object().is_some_and(|o| !o.is_empty()));
-                let arguments = match begun {
-                    Some(input) if self.input.is_empty() => Ok(input.clone()),
-                    _ => told::arguments(self.input.clone()),
-                };
-                Part::ToolCall { call_id: text("id"), tool_name: text("name"), arguments }
-            }
-            _ => {
-                if let Ok(input) = serde_json::from_str::<Value>(&self.input) {
-                    self.start["input"] = input;
-                }
-                opaque(Wire::Anthropic, model, self.start)
-            }
-        }
-    }
-}
-
-impl Fold for Events {
-    fn event(&mut self, data: &str) -> Result<(), Failure> {
-        let event = told::json(data)?;
-        let index = event.get("index").and_then(Value::as_u64).unwrap_or(0);
-        match event.get("type").and_then(Value::as_str).unwrap_or("") {
-            "message_start" => {
-                self.model = event.pointer("/message/model").and_then(Value::as_str).map(str::to_owned);
-                self.add_usage(event.pointer("/message/usage"));
-            }
-            "content_block_start" => match event.get("content_block").filter(|block| block.is_object()) {
-                Some(block) => self.start(index, block)?,
-                None => {
-                    return Err(Failure::new(
-                        crate::model::ModelErrorKind::Unreadable,
-                        "a block of the answer is no object",
-                    ));
-                }
-            },
-            "content_block_delta" => self.delta(index, &event["delta"]),
-            "message_delta" => {
-                if let Some(finish) = event.pointer("/delta/stop_reason").and_then(Value::as_str) {
-                    self.finish = Some(finish.to_owned());
-                }
-                self.add_usage(event.get("usage"));
-            }
-            "message_stop" => self.done = true,
-            "error" => return Err(Failure::of_provider(None, &event)),
-            // A ping, the end of a block, or an event that came with a later version of the format.
-            _ => {}
-        }
-        Ok(())
-    }
-
-    fn finish(self: Box<Self>) -> Result<Told, Failure> {
-        let finish = self.finish.ok_or_else(|| told::cut("no reason of stopping has come"))?;
-        if !self.done {
-            return Err(told::cut("its end has not come"));
-        }
-        let parts = self.blocks.into_values().map(|block| block.part(&self.configured_model)).collect();
-        let finish = match finish.as_str() {
-            "end_turn" | "stop_sequence" => FinishReason::Stop,
-            "tool_use" => FinishReason::ToolCalls,
-            "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
-            "refusal" => FinishReason::Refused,
-            other => FinishReason::Other(other.to_owned()),
-        };
-        Ok(Told { parts, finish, usage: usage_of(&Value::Object(self.usage)), model: self.model })
-    }
-}
-
-/// Anthropic's input does not hold what the cache read or took; ours does.
-fn usage_of(usage: &Value) -> Usage {
-    let tokens = |pointer| told::tokens(usage, pointer);
-    let (read, written) = (tokens("/cache_read_input_tokens"), tokens("/cache_creation_input_tokens"));
-    Usage {
-        input_tokens: tokens("/input_tokens").map(|input| input + read.unwrap_or(0) + written.unwrap_or(0)),
-        output_tokens: tokens("/output_tokens"),
-        cache_read_tokens: read,
-        cache_write_tokens: written,
-        reasoning_tokens: tokens("/output_tokens_details/thinking_tokens"),
-    }
 }

@@ -1,6 +1,5 @@
-//! What went wrong, in our own words. genai's texts are never shown: they hold bodies, headers and prompts.
-
-use std::error::Error as StdError;
+//! What went wrong, in our own words. Of a provider's answer only its message is shown, and not where it repeats the
+//! conversation.
 
 use assistant_protocol::types::{Content, Part};
 use serde_json::Value;
@@ -35,6 +34,9 @@ const TOO_LONG: [&str; 11] = [
 /// Words that mean: no more without paying, whatever the status.
 const UNPAID: [&str; 3] = ["insufficient_quota", "billing", "credit balance"];
 
+/// Words that mean: the key is wrong, where the status says that the request is.
+const WRONG_KEY: [&str; 3] = ["api key not valid", "api_key_invalid", "invalid_api_key"];
+
 /// A failed call.
 #[derive(Debug)]
 pub(super) struct Failure {
@@ -62,15 +64,36 @@ impl Failure {
 
     /// An error that a provider tells, as an answer with `status` or in the middle of one.
     pub(super) fn of_provider(status: Option<u16>, body: &Value) -> Self {
+        // Gemini sends a list of one where an answer in pieces was asked for.
+        let body = body.get(0).unwrap_or(body);
         let error = body.get("error").filter(|error| !error.is_null()).unwrap_or(body);
         let text = |key: &str| error.get(key).and_then(Value::as_str).unwrap_or("");
         let said = [error.as_str().unwrap_or(""), text("message"), text("detail")];
         let said = said.into_iter().find(|said| !said.is_empty()).map(str::to_owned);
         let code = |key: &str| error.get(key).and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
         let status = status.or_else(|| code("code")).or_else(|| code("status"));
-        let words = format!("{} {} {}", text("type"), text("code"), said.as_deref().unwrap_or("")).to_lowercase();
-        let (kind, what) = classify(status, &words);
-        Self { kind, status, retry_after_ms: None, what, said }
+        let retry_after_ms = retry_delay_ms(error);
+        let said_words = said.as_deref().unwrap_or("");
+        let words = format!("{} {} {} {said_words}", text("type"), text("code"), text("status")).to_lowercase();
+        // A provider that says how long to wait means a limit of time, although it speaks of billing.
+        let waits = status == Some(429) && retry_after_ms.is_some();
+        let (kind, what) = classify(status, if waits { "" } else { &words });
+        Self { kind, status, retry_after_ms, what, said }
+    }
+
+    /// The same with what the headers of the answer ask to wait.
+    pub(super) fn after<'h>(self, header: impl Fn(&str) -> Option<&'h str>) -> Self {
+        Self { retry_after_ms: retry_after_ms(header).or(self.retry_after_ms), ..self }
+    }
+
+    /// The HTTP status, if there was one.
+    pub(super) fn status(&self) -> Option<u16> {
+        self.status
+    }
+
+    /// The same in other words.
+    pub(super) fn saying(self, what: impl Into<String>) -> Self {
+        Self { what: what.into(), ..self }
     }
 
     /// The error as the caller sees it: without the key, without the conversation, and short.
@@ -105,6 +128,9 @@ fn classify(status: Option<u16>, words: &str) -> (ModelErrorKind, String) {
     if request && TOO_LONG.iter().any(|word| says(word)) || status == Some(413) {
         return what(ContextExceeded, "the conversation is longer than `{model}` takes");
     }
+    if status == Some(400) && WRONG_KEY.iter().any(|word| says(word)) {
+        return what(BadKey, "the key was refused; check the key variable or file of this model");
+    }
     if UNPAID.iter().any(|word| says(word)) {
         return what(Rejected, "the account at {host} has nothing left; see to its billing");
     }
@@ -127,61 +153,19 @@ fn classify(status: Option<u16>, words: &str) -> (ModelErrorKind, String) {
     }
 }
 
-/// A failure before there was a stream.
-pub(super) fn of_request(error: &genai::Error) -> Failure {
-    of_stream(error).unwrap_or_else(|| Failure::new(ModelErrorKind::Rejected, "the request cannot be made for {host}"))
-}
-
-/// A failure of the connection or an answer with an error's status; none for what our own reading of the events judges.
-pub(super) fn of_stream(error: &genai::Error) -> Option<Failure> {
-    match error {
-        genai::Error::HttpError { status, body, headers, .. } => {
-            let json = serde_json::from_str::<Value>(body).unwrap_or(Value::Null);
-            let mut failure = Failure::of_provider(Some(status.as_u16()), &json);
-            failure.retry_after_ms = retry_after_ms(|name| headers.get(name).and_then(|value| value.to_str().ok()));
-            Some(failure)
-        }
-        genai::Error::WebStream { error, .. } => Some(of_transport(error.as_ref())),
-        _ => None,
-    }
-}
-
-fn of_transport(error: &(dyn StdError + Send + Sync + 'static)) -> Failure {
-    use ModelErrorKind::{Cut, TimedOut, Unreachable, Unreadable};
-    if let Some(error) = error.downcast_ref::<genai::Error>() {
-        return of_request(error);
-    }
-    if let Some(timeout) = error.downcast_ref::<genai::webc::StreamTimeout>() {
-        return match timeout {
-            genai::webc::StreamTimeout::Headers => Failure::new(TimedOut, "{host} did not begin to answer in time"),
-            genai::webc::StreamTimeout::Read => Failure::new(TimedOut, "{host} stopped in the middle of its answer"),
-        };
-    }
-    match error.downcast_ref::<reqwest::Error>() {
-        Some(error) if error.is_connect() => {
-            let what = format!("cannot connect to {{host}} ({}); check `base_url` and that it runs", cause(error));
-            Failure::new(Unreachable, what)
-        }
-        Some(error) if error.is_timeout() => Failure::new(TimedOut, "{host} did not answer in time"),
-        Some(error) => Failure::new(Cut, format!("the connection to {{host}} broke off ({})", cause(error))),
-        None => Failure::new(Unreadable, "the answer is no text in UTF-8"),
-    }
-}
-
-/// The innermost cause of an error of the HTTP client, which holds neither the address nor the body.
-pub(super) fn cause(error: &reqwest::Error) -> String {
-    let mut cause: Option<&dyn StdError> = error.source();
-    while let Some(inner) = cause.and_then(StdError::source) {
-        cause = Some(inner);
-    }
-    cause.map_or_else(|| "no cause told".to_owned(), ToString::to_string)
-}
-
 /// How long the provider asks to wait: `retry-after-ms`, or `retry-after` in seconds.
 fn retry_after_ms<'h>(header: impl Fn(&str) -> Option<&'h str>) -> Option<u64> {
     let number = |name: &str| header(name).and_then(|value| value.trim().parse::<f64>().ok());
     let ms = number("retry-after-ms").or_else(|| number("retry-after").map(|seconds| seconds * 1_000.0))?;
     // A float above the range becomes the largest integer.
+    (ms.is_finite() && ms >= 0.0).then_some(ms.ceil() as u64)
+}
+
+/// How long Gemini asks to wait, in the details of its error: `"35s"`, `"0.5s"`.
+fn retry_delay_ms(error: &Value) -> Option<u64> {
+    let details = error.get("details")?.as_array()?;
+    let delay = details.iter().find_map(|detail| detail.get("retryDelay"))?.as_str()?;
+    let ms = delay.strip_suffix('s')?.parse::<f64>().ok()? * 1_000.0;
     (ms.is_finite() && ms >= 0.0).then_some(ms.ceil() as u64)
 }
 
@@ -265,6 +249,19 @@ mod tests {
         assert_eq!(inside("api_error"), Overloaded);
         assert_eq!(inside("invalid_request_error"), Rejected);
         assert_eq!(told(None, json!({"error": {"code": 502, "message": "m"}})).kind, Overloaded);
+        let gemini =
+            |status: &str, message: &str| json!([{"error": {"code": 400, "status": status, "message": message}}]);
+        check(400, gemini("INVALID_ARGUMENT", "API key not valid. Please pass a valid API key."), BadKey);
+        check(400, gemini("INVALID_ARGUMENT", "no such field"), Rejected);
+        let quota = "You exceeded your current quota, please check your plan and billing details.";
+        check(429, json!({"error": {"message": quota}}), Rejected);
+        let delay = |delay: &str| {
+            let details = [json!({"@type": "x"}), json!({"@type": "RetryInfo", "retryDelay": delay})];
+            let error = told(Some(429), json!({"error": {"message": quota, "details": details}}));
+            (error.kind, error.retry_after_ms)
+        };
+        assert_eq!(delay("35.5s"), (RateLimited, Some(35_500)));
+        assert_eq!(delay("soon"), (Rejected, None));
     }
 
     #[test]

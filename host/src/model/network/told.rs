@@ -1,10 +1,10 @@
 //! What the events of an answer add up to.
 
-use assistant_protocol::types::{FinishReason, Part, Usage};
+use assistant_protocol::types::{Content, FinishReason, Part, Usage};
 use serde_json::{Map, Value};
 
 use super::failure::Failure;
-use crate::model::ModelErrorKind;
+use crate::model::{Ask, ModelErrorKind, Progress};
 
 /// The most parts of one answer.
 pub(super) const PARTS_MAX: usize = 4_096;
@@ -20,11 +20,14 @@ pub(super) struct Told {
 
 /// Adds up the events of one provider's format.
 pub(super) trait Fold: Send {
-    /// Takes the data of one event.
+    /// Takes the data of one event, and adds what it tells to `seen`.
     ///
     /// # Errors
     /// Where the event is an error of the provider, or is not what the format says.
-    fn event(&mut self, data: &str) -> Result<(), Failure>;
+    fn event(&mut self, data: &str, seen: &mut Vec<Progress>) -> Result<(), Failure>;
+
+    /// Whether nothing more can come, although the connection stays open.
+    fn is_done(&self) -> bool;
 
     /// The whole answer.
     ///
@@ -38,13 +41,18 @@ pub(super) fn json(data: &str) -> Result<Value, Failure> {
     match serde_json::from_str::<Value>(data) {
         Ok(value) if value.is_object() => Ok(value),
         Err(error) if error.is_eof() => Err(cut("an event is not whole")),
-        Ok(_) | Err(_) => Err(Failure::new(ModelErrorKind::Unreadable, "an event of the answer is no JSON object")),
+        Ok(_) | Err(_) => Err(unreadable("an event of the answer is no JSON object")),
     }
 }
 
 /// That an answer has too many parts.
 pub(super) fn too_many_parts() -> Failure {
-    Failure::new(ModelErrorKind::Unreadable, format!("the answer has more than {PARTS_MAX} parts"))
+    unreadable(format!("the answer has more than {PARTS_MAX} parts"))
+}
+
+/// That an answer is not what the format says.
+pub(super) fn unreadable(what: impl Into<String>) -> Failure {
+    Failure::new(ModelErrorKind::Unreadable, what)
 }
 
 /// That an answer ended before its end.
@@ -75,4 +83,32 @@ pub(super) fn arguments_back(arguments: &Result<Value, String>) -> Value {
 /// A number of tokens.
 pub(super) fn tokens(usage: &Value, pointer: &str) -> Option<u64> {
     usage.pointer(pointer).and_then(Value::as_u64)
+}
+
+/// Adds settings to others, field by field where both are objects.
+pub(super) fn merge(into: &mut Map<String, Value>, more: &Map<String, Value>) {
+    for (key, value) in more {
+        match (into.get_mut(key), value) {
+            (Some(Value::Object(into)), Value::Object(more)) => merge(into, more),
+            _ => drop(into.insert(key.clone(), value.clone())),
+        }
+    }
+}
+
+/// Whether an answer calls a tool.
+pub(super) fn has_calls(parts: &[Part]) -> bool {
+    parts.iter().any(|part| matches!(part, Part::ToolCall { .. }))
+}
+
+/// The tool that a call of the conversation is of.
+pub(super) fn name_of_call<'a>(ask: &'a Ask, call_id: &str) -> Option<&'a str> {
+    let parts = ask.messages.iter().rev().flat_map(|message| match &message.content {
+        Content::Parts(parts) => parts.as_slice(),
+        Content::Text(_) => &[],
+    });
+    let name = |part: &'a Part| match part {
+        Part::ToolCall { call_id: of, tool_name, .. } if of == call_id => Some(tool_name.as_str()),
+        _ => None,
+    };
+    parts.filter_map(name).next()
 }

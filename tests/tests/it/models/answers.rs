@@ -70,20 +70,56 @@ async fn openai_parts_keep_their_order_and_their_signatures() {
 }
 
 #[tokio::test]
-async fn what_was_read_is_sent_back_verbatim() {
-    let server = ModelServer::start().await.expect("starts");
-    let model = model(&server, Wire::Anthropic);
-    let said =
-        vec![Said::thought("hm", "c2ln"), Said::Redacted("eA==".into()), Said::text("a"), Said::thought("ha", "Zg==")];
-    server.push(Reply::Say(Say::new(said)));
-    let mut ask = hello();
-    ask.messages.push(call(&model, ask.clone()).await.expect("answers").message);
-    ask.messages.push(Message::text(Role::User, "and now?"));
-    server.push(Reply::text("done"));
-    call(&model, ask).await.expect("answers");
-    let want = json!([thinking("hm", "c2ln"), { "type": "redacted_thinking", "data": "eA==" },
-        { "type": "text", "text": "a" }, thinking("ha", "Zg==")]);
-    assert_eq!(server.requests()[1].body["messages"][1]["content"], want);
+async fn the_newer_formats_keep_the_order_of_parts() {
+    let said = || {
+        vec![
+            Said::Thought { text: "let me see, step by step".into(), signature: None },
+            Said::text("grüße, 日本語 and 🦀🦀🦀🦀🦀🦀🦀"),
+            Said::call("c1", "read_file", r#"{"path":"ä"}"#),
+            Said::text("in between"),
+            Said::call("c2", "list_files", ""),
+            Said::call("c3", "list_files", "[1]"),
+        ]
+    };
+    let want = vec![
+        Part::Reasoning { text: Some("let me see, step by step".into()) },
+        Part::text("grüße, 日本語 and 🦀🦀🦀🦀🦀🦀🦀"),
+        tool_call("c1", "read_file", Ok(json!({ "path": "ä" }))),
+        Part::text("in between"),
+        tool_call("c2", "list_files", Ok(json!({}))),
+        tool_call("c3", "list_files", Err("[1]")),
+    ];
+    for wire in [Wire::Responses, Wire::Gemini, Wire::Ollama] {
+        assert_eq!(parts(wire, said()).await, want, "{wire:?}");
+    }
+    let broken = parts(Wire::Responses, vec![Said::call("c", "t", r#"{"pat"#)]).await;
+    assert_eq!(broken, [tool_call("c", "t", Err(r#"{"pat"#))]);
+}
+
+#[tokio::test]
+async fn what_a_provider_did_itself_is_kept_as_it_came() {
+    let code = json!({ "executableCode": { "language": "PYTHON", "code": "print(1)" } });
+    let chunk = json!({ "candidates": [{ "content": { "parts": [code, { "text": "1" }] }, "finishReason": "STOP" }] });
+    let answer = answer_to(Wire::Gemini, Reply::events(format!("data: {chunk}\n\n"))).await.expect("answers");
+    assert_eq!(answer.message.content, Content::Parts(vec![opaque("gemini", "m-1", code), Part::text("1")]));
+    let search = json!({ "type": "web_search_call", "id": "ws_1", "action": { "type": "search", "query": "q" } });
+    let events = [
+        json!({ "type": "response.web_search_call.searching", "output_index": 0 }),
+        json!({ "type": "response.output_item.done", "output_index": 0, "item": search }),
+        json!({ "type": "response.completed", "response": { "status": "completed", "output": [] } }),
+    ];
+    let events: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+    let answer = answer_to(Wire::Responses, Reply::events(events)).await.expect("answers");
+    assert_eq!(answer.message.content, Content::Parts(vec![opaque("openai_responses", "m-1", search)]));
+}
+
+#[tokio::test]
+async fn an_answer_is_whole_at_its_end_although_the_connection_stays_open() {
+    for wire in Wire::ALL {
+        let whole = Say::new(vec![Said::text("done")]).events(path(wire));
+        let answer = answer_to(wire, Reply::events_then(whole, vec![conformance::model_server::Then::Hang])).await;
+        assert_eq!(answer.expect("answers").message.content.as_text(), "done", "{wire:?}");
+    }
 }
 
 #[tokio::test]
@@ -104,9 +140,36 @@ async fn the_reason_of_stopping_is_told() {
     check(Wire::Anthropic, "max_tokens", Length).await;
     check(Wire::Anthropic, "refusal", Refused).await;
     check(Wire::Anthropic, "pause_turn", Other("pause_turn".into())).await;
-    // Servers that say `stop` although tools are to be called.
-    let say = Say::new(vec![Said::call("c", "t", "{}")]).stopping("stop");
-    assert_eq!(answer_to(Wire::OpenAi, Reply::Say(say)).await.expect("answers").finish, ToolCalls);
+    check(Wire::Responses, "max_output_tokens", Length).await;
+    check(Wire::Responses, "content_filter", Refused).await;
+    check(Wire::Responses, "odd", Other("odd".into())).await;
+    check(Wire::Gemini, "STOP", Stop).await;
+    check(Wire::Gemini, "MAX_TOKENS", Length).await;
+    check(Wire::Gemini, "SAFETY", Refused).await;
+    check(Wire::Gemini, "RECITATION", Refused).await;
+    check(Wire::Gemini, "PROHIBITED_CONTENT", Refused).await;
+    check(Wire::Gemini, "IMAGE_SAFETY", Refused).await;
+    check(Wire::Gemini, "MALFORMED_FUNCTION_CALL", Other("MALFORMED_FUNCTION_CALL".into())).await;
+    check(Wire::Ollama, "stop", Stop).await;
+    check(Wire::Ollama, "length", Length).await;
+    check(Wire::Ollama, "load", Other("load".into())).await;
+    // Most say `stop` although tools are to be called.
+    for (wire, stop) in [(Wire::OpenAi, "stop"), (Wire::Gemini, "STOP"), (Wire::Ollama, "stop")] {
+        let say = Say::new(vec![Said::call("c", "t", "{}")]).stopping(stop);
+        assert_eq!(answer_to(wire, Reply::Say(say)).await.expect("answers").finish, ToolCalls);
+    }
+    for (wire, want) in Wire::ALL.into_iter().flat_map(|wire| [(wire, Stop), (wire, ToolCalls)]) {
+        let said = if want == Stop { Said::text("x") } else { Said::call("c", "t", "{}") };
+        assert_eq!(answer_to(wire, Reply::Say(Say::new(vec![said]))).await.expect("answers").finish, want, "{wire:?}");
+    }
+    // A question that is refused has no candidate; a refusal may be a part of an answer.
+    let blocked = json!({ "promptFeedback": { "blockReason": "SAFETY" }, "usageMetadata": { "promptTokenCount": 3 } });
+    let answer = answer_to(Wire::Gemini, Reply::events(format!("data: {blocked}\n\n"))).await.expect("answers");
+    assert_eq!((answer.finish, answer.message.content), (Refused, Content::Parts(vec![])));
+    let item = json!({ "type": "message", "content": [{ "type": "refusal", "refusal": "I cannot." }] });
+    let end = json!({ "type": "response.completed", "response": { "status": "completed", "output": [item] } });
+    let answer = answer_to(Wire::Responses, Reply::events(format!("data: {end}\n\n"))).await.expect("answers");
+    assert_eq!((answer.finish, answer.message.content.as_text().as_ref()), (Refused, "I cannot."));
 }
 
 #[tokio::test]
@@ -128,11 +191,24 @@ async fn usage_is_told_with_the_cache_in_the_input() {
         "prompt_tokens_details": { "cached_tokens": 100 }, "completion_tokens_details": { "reasoning_tokens": 30 } });
     check(Wire::OpenAi, usage, Usage { cache_write_tokens: None, reasoning_tokens: Some(30), ..want }).await;
     check(Wire::OpenAi, Value::Null, Usage::default()).await;
+    let usage = json!({ "input_tokens": 130, "output_tokens": 40,
+        "input_tokens_details": { "cached_tokens": 100 }, "output_tokens_details": { "reasoning_tokens": 30 } });
+    let want = Usage { cache_write_tokens: None, reasoning_tokens: Some(30), ..want };
+    check(Wire::Responses, usage, want).await;
+    // Gemini counts thoughts beside the answer, and what its own tools read beside the question.
+    let usage = json!({ "promptTokenCount": 120, "toolUsePromptTokenCount": 10, "cachedContentTokenCount": 100,
+        "candidatesTokenCount": 10, "thoughtsTokenCount": 30, "totalTokenCount": 170 });
+    check(Wire::Gemini, usage, want).await;
+    let thoughts = Usage { output_tokens: Some(30), reasoning_tokens: Some(30), ..Usage::default() };
+    check(Wire::Gemini, json!({ "thoughtsTokenCount": 30 }), thoughts).await;
+    let usage = json!({ "prompt_eval_count": 130, "prompt_eval_cached_count": 100, "eval_count": 40 });
+    check(Wire::Ollama, usage, Usage { reasoning_tokens: None, ..want }).await;
+    check(Wire::Ollama, json!({}), Usage::default()).await;
 }
 
 #[tokio::test]
 async fn what_comes_in_is_seen_while_it_comes_in() {
-    for wire in BOTH {
+    for wire in Wire::ALL {
         let server = ModelServer::start().await.expect("starts");
         let thought = Said::Thought { text: "thinking it over".into(), signature: None };
         server.push(Reply::Say(Say::new(vec![thought, Said::text("the whole answer")])));
@@ -165,6 +241,12 @@ async fn a_call_without_an_id_of_its_own_gets_one() {
     let mut ask = hello();
     ask.messages.push(assistant(vec![tool_call("call_0", "b", Ok(json!({})))]));
     let answer = call(&model(&server, Wire::OpenAi), ask).await.expect("answers");
+    let calls =
+        answer_to(Wire::Gemini, Reply::Say(Say::new(vec![Said::call("", "a", "{}"), Said::call("", "a", "{}")])));
+    let calls = calls.await.expect("answers").message.content.parts().into_owned();
+    assert!(
+        matches!(calls.as_slice(), [Part::ToolCall { call_id: a, .. }, Part::ToolCall { call_id: b, .. }] if a != b)
+    );
     let ids = answer
         .message
         .content

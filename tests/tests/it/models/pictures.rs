@@ -1,0 +1,108 @@
+//! Pictures in both directions, and what is told where one cannot be shown.
+
+use super::*;
+
+const SVG: &str = "[a picture of the type image/svg+xml, which this model does not take]";
+
+#[tokio::test]
+async fn a_picture_that_a_model_makes_is_kept_and_shown_again() {
+    let picture = "iVBORw0KGgo=";
+    for wire in [Wire::OpenAi, Wire::Responses, Wire::Gemini] {
+        let server = ModelServer::start().await.expect("starts");
+        let model = model(&server, wire);
+        server.push(Reply::Say(Say::new(vec![Said::text("here"), Said::picture("image/png", picture)])));
+        let mut ask = hello();
+        let answer = call(&model, ask.clone()).await.expect("answers");
+        let want = vec![Part::text("here"), image(Some(picture))];
+        assert_eq!(answer.message.content, Content::Parts(want), "{wire:?}");
+        ask.messages.push(answer.message);
+        ask.messages.push(Message::text(Role::User, "larger"));
+        server.push(Reply::text("done"));
+        call(&model, ask).await.expect("answers");
+        let body = &server.requests()[1].body;
+        let url = format!("data:image/png;base64,{picture}");
+        let made = "Pictures that you made:";
+        let (shown, want) = match wire {
+            Wire::Gemini => {
+                let data = json!({ "inlineData": { "mimeType": "image/png", "data": picture } });
+                (&body["contents"][1], json!({ "role": "model", "parts": [{ "text": "here" }, data] }))
+            }
+            Wire::Responses => {
+                let content =
+                    json!([{ "type": "input_text", "text": made }, { "type": "input_image", "image_url": url }]);
+                (&body["input"][2], json!({ "role": "user", "content": content }))
+            }
+            _ => {
+                let content =
+                    json!([{ "type": "text", "text": made }, { "type": "image_url", "image_url": { "url": url } }]);
+                (&body["messages"][2], json!({ "role": "user", "content": content }))
+            }
+        };
+        assert_eq!(shown, &want, "{wire:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_picture_of_another_model_is_shown_where_an_assistant_may_hold_none() {
+    let mut ask = hello();
+    ask.messages.push(assistant(vec![image(Some("AA==")), tool_call("a", "t", Ok(json!({})))]));
+    let result = vec![Part::ToolResult { call_id: "a".into(), content: vec![Part::text("r")], is_error: false }];
+    ask.messages.push(Message { role: Role::Tool, content: Content::Parts(result) });
+    let body = sent(plain, Wire::Anthropic, "m", ask.clone()).await.body;
+    let source = json!({ "type": "base64", "media_type": "image/png", "data": "AA==" });
+    let want = json!([
+        { "type": "tool_result", "tool_use_id": "a", "content": [{ "type": "text", "text": "r" }] },
+        { "type": "text", "text": "Pictures that you made:" },
+        { "type": "image", "source": source, "cache_control": { "type": "ephemeral" } },
+    ]);
+    assert_eq!(body["messages"][2]["content"], want);
+    let body = sent(plain, Wire::Ollama, "m", ask).await.body;
+    let want = json!({ "role": "user", "content": "Pictures that you made:", "images": ["AA=="] });
+    assert_eq!((&body["messages"][2]["role"], &body["messages"][3]), (&json!("tool"), &want));
+}
+
+/// Every text of a body.
+fn texts(body: &Value) -> Vec<&str> {
+    match body {
+        Value::String(text) => vec![text],
+        Value::Array(items) => items.iter().flat_map(texts).collect(),
+        Value::Object(fields) => fields.values().flat_map(texts).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => vec![],
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_shown_is_told_in_words() {
+    let svg = || Part::Image { mime_type: "image/svg+xml".into(), data: Some("AA==".into()), blob: None };
+    let kept = || Part::Image { mime_type: "image/png".into(), data: None, blob: Some("blob_7".into()) };
+    let parts = || vec![svg(), image(Some("not base64")), image(None), kept()];
+    let want =
+        [SVG, "[a picture whose bytes are no base64]", "[a picture that is not kept]", "[a picture, kept as blob_7]"];
+    for wire in Wire::ALL {
+        let result = Part::ToolResult { call_id: "a".into(), content: parts(), is_error: false };
+        let ask = Ask {
+            messages: vec![
+                Message { role: Role::User, content: Content::Parts(parts()) },
+                assistant(vec![tool_call("a", "t", Ok(json!({})))]),
+                Message { role: Role::Tool, content: Content::Parts(vec![result]) },
+            ],
+            ..Ask::default()
+        };
+        let body = sent(plain, wire, "m", ask).await.body;
+        let told = texts(&body).join("\n");
+        for want in want {
+            assert_eq!(told.matches(want).count(), 2, "{wire:?} does not tell `{want}` twice: {told}");
+        }
+        assert!(!told.contains("not base64"), "{wire:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_large_picture_in_one_event_arrives_whole() {
+    let picture = "iVBO".repeat(2_000_000);
+    for wire in [Wire::OpenAi, Wire::Responses, Wire::Gemini] {
+        let answer = answer_to(wire, Reply::Say(Say::new(vec![Said::picture("image/png", &picture)]))).await;
+        let Content::Parts(parts) = answer.expect("answers").message.content else { panic!("no parts") };
+        assert!(parts == [image(Some(&picture))], "{wire:?}: {} parts", parts.len());
+    }
+}
