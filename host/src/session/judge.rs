@@ -20,6 +20,8 @@ impl Runner {
                 let (reason, error) = self.how_it_went().await;
                 return failed(reason, error);
             }
+            // A conversation that is longer than the runner's lines may be cannot be gone on with.
+            Err(error @ CallError::FrameTooLarge { .. }) => return failed(Reason::ContextExceeded, error.to_string()),
             Err(error) => return failed(Reason::ProtocolError, error.to_string()),
         };
         let ended = matches!(result.stop_reason, StopReason::Finished | StopReason::FinalAnswer | StopReason::Length);

@@ -1,10 +1,11 @@
 //! Assistants that go on with their last conversation: one line for each caller, one process of it at a time.
 
+use assistant_host::launcher::RunnerCommand;
 use assistant_host::registry;
 use conformance::bed::{Bed, Client, assistant, script};
 use serde_json::{Value, json};
 
-use crate::RUNNER;
+use crate::{FAKE_RUNNER, RUNNER};
 
 const TOOLS: &str = "spawn_assistant, recv_message, wait_assistant";
 
@@ -130,7 +131,7 @@ async fn a_conversation_that_grew_too_long_is_begun_afresh() {
     assert_eq!(client.end(&two).await["reason"], "context_exceeded");
     assert_eq!(three["result"]["content"], "begun with three", "{three}");
     let why = "its last conversation had grown longer than its model takes";
-    assert_eq!((&three["continued_from"], &three["started_afresh"]), (&Value::Null, &json!(why)));
+    assert_eq!((three.get("continued_from"), &three["started_afresh"]), (None, &json!(why)), "{three}");
     let four = sync(&client, "keeps", "four").await;
     assert_eq!((&four["status"], &four["continued_from"]), (&json!("failed"), &three["process_id"]));
     let five = sync(&client, "keeps", "five").await;
@@ -278,5 +279,36 @@ async fn a_killed_host_leaves_the_conversation() {
     let log =
         client.call("read_log", json!({ "process_id": three["process_id"], "transcript": true })).await.to_string();
     assert!(log.contains("one") && log.contains("interrupted") && !log.contains("\"two\""), "{log}");
+    client.host.close().await;
+}
+
+/// A conversation that no longer fits into a line of the runner ends one run, and not the assistant.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conversation_longer_than_the_lines_of_the_runner_is_begun_afresh() {
+    let files = [("keeps.md", keeps("keeps"))];
+    let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (*name, text.as_str())).collect();
+    let mut bed = Bed::new(RUNNER, &files, &script(&[("keeps", json!([{ "text": "x".repeat(60_000) }]))]));
+    let client = bed.open().await;
+    assert_eq!(sync(&client, "keeps", "one").await["status"], "finished");
+    client.host.close().await;
+    drop(client);
+    let hello = json!({ "protocol_version": 1, "runner": { "name": "narrow" }, "max_frame_bytes": 30_000 });
+    let steps = [
+        json!({ "wait": "initialize" }),
+        json!({ "answer": "initialize", "result": hello }),
+        json!({ "wait": "run" }),
+        json!({ "answer": "run", "result": { "stop_reason": "finished", "content": "fits" } }),
+        json!({ "wait_eof": true }),
+    ];
+    let file = bed.dir.path().join("narrow.jsonl");
+    std::fs::write(&file, steps.map(|step| step.to_string()).join("\n")).expect("written");
+    bed.runner = RunnerCommand::new(FAKE_RUNNER);
+    bed.runner.args = vec![file.into()];
+    bed.limits.shutdown_ms = 500;
+    let client = bed.open().await;
+    let two = sync(&client, "keeps", "two").await;
+    assert_eq!(two["result"]["reason"], "context_exceeded", "{two}");
+    let three = sync(&client, "keeps", "three").await;
+    assert_eq!((&three["result"]["content"], three["started_afresh"].is_string()), (&json!("fits"), true), "{three}");
     client.host.close().await;
 }

@@ -74,10 +74,11 @@ async fn hand_over(call: &Call, process: ProcessId, told: &Arc<Value>) -> Result
             let mut output = Output::of(Value::clone(&told));
             output.value["status"] = json!(row.status);
             output.value["result"] = json!(result);
-            if output.value.get("continued_from").is_some() && row.resumed_from.is_none() {
+            let told = output.value.as_object_mut().filter(|told| told.contains_key("continued_from"));
+            if let (Some(told), None) = (told, row.resumed_from) {
                 // What it waited for has left nothing that could be gone on with.
-                output.value["continued_from"].take();
-                output.value["started_afresh"] = json!(process_table::NOT_CONTINUED);
+                told.remove("continued_from");
+                told.insert("started_afresh".to_owned(), json!(process_table::NOT_CONTINUED));
             }
             output.value["capacity"] = json!(process_table::capacity(tx.db, row.id, &limits, tx.now)?);
             if let Some(recorder) = along.recorder {
