@@ -59,12 +59,24 @@ impl Blob {
     /// What a conversation says of it: a line with its handle, and the picture where it is one. `what` it is: `picture`.
     #[must_use]
     pub fn parts(&self, what: &str) -> Vec<Part> {
-        let handle = self.handle().to_string();
-        let mut parts = vec![Part::text(format!("[{}: {handle}]", self.told(what)))];
+        let mut parts = vec![Part::text(self.line(what))];
         if is_picture(&self.mime_type) {
+            let handle = self.handle().to_string();
             parts.push(Part::Image { mime_type: self.mime_type.clone(), data: None, blob: Some(handle) });
         }
         parts
+    }
+
+    /// Its size, bytes.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    /// The line alone.
+    #[must_use]
+    pub fn line(&self, what: &str) -> String {
+        format!("[{}: {}]", self.told(what), self.handle())
     }
 
     /// What it is, in words.

@@ -164,7 +164,6 @@ impl Servers {
     /// [`ServerError`]: the server cannot be had, refuses, dies, or takes too long.
     pub(crate) async fn call(
         &self,
-        host: &Host,
         tool: &ServedTool,
         arguments: Map<String, Value>,
         within: Duration,
@@ -189,7 +188,7 @@ impl Servers {
             }
         };
         one.lease.answered();
-        Ok(given::parts(&answer, host.limits().answer_chars as usize))
+        Ok(given::parts(&answer))
     }
 }
 

@@ -4,92 +4,57 @@ use assistant_protocol::types::Part;
 use serde_json::Value;
 
 use super::Given;
+use crate::blobs::file;
 use crate::text::cut;
 
 /// Characters of an address, a name or a type that are told.
 const NAME_CHARS_MAX: usize = 500;
 
-/// The result of a call as a server sends it; `chars_max` is the most of its text, and of its data as JSON.
-pub(super) fn parts(result: &Value, chars_max: usize) -> Given {
+/// The result of a call as a server sends it. Whoever records it puts away what is long, pictures and files.
+pub(super) fn parts(result: &Value) -> Given {
     let blocks = result.get("content").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let mut room = chars_max;
-    let mut content: Vec<Part> = blocks.iter().flat_map(|block| part(block, &mut room)).collect();
+    let mut content: Vec<Part> = blocks.iter().flat_map(part).collect();
     let structured = result.get("structuredContent").filter(|value| !value.is_null());
-    let text = structured.map(Value::to_string);
-    // What is too long as data is cut as text.
-    let fits = text.as_ref().is_none_or(|text| text.chars().count() <= chars_max);
-    if let Some(text) = text.filter(|_| content.is_empty()) {
-        content.push(bounded(&text, &mut room));
-    }
     if content.is_empty() {
-        content.push(Part::text("(the tool gave nothing back)"));
+        content.push(Part::text(structured.map_or("(the tool gave nothing back)".to_owned(), Value::to_string)));
     }
-    Given {
-        content,
-        structured: structured.filter(|_| fits).cloned(),
-        is_error: result.get("isError") == Some(&Value::Bool(true)),
-    }
+    Given { content, structured: structured.cloned(), is_error: result.get("isError") == Some(&Value::Bool(true)) }
 }
 
-fn part(block: &Value, room: &mut usize) -> Vec<Part> {
+fn part(block: &Value) -> Vec<Part> {
     let text = |key: &str| block.get(key).and_then(Value::as_str).unwrap_or_default();
     match text("type") {
-        "text" => vec![bounded(text("text"), room)],
+        "text" => vec![Part::text(text("text"))],
         "image" => vec![image(text("mimeType"), text("data"))],
-        "audio" => {
-            let (kind, bytes) = (cut(text("mimeType"), NAME_CHARS_MAX), bytes(text("data")));
-            vec![Part::text(format!("[a sound, {kind}, {bytes} bytes, which cannot be given here]"))]
-        }
-        "resource" => resource(block.get("resource").unwrap_or(&Value::Null), room),
+        "audio" => vec![file(&cut(text("mimeType"), NAME_CHARS_MAX), None, text("data"))],
+        "resource" => resource(block.get("resource").unwrap_or(&Value::Null)),
         "resource_link" => {
             let told = ["uri", "name", "description", "mimeType"].map(text);
             let told = told.into_iter().filter(|text| !text.is_empty()).map(|text| cut(text, NAME_CHARS_MAX));
             vec![Part::text(format!("[resource {}]", told.collect::<Vec<_>>().join(", ")))]
         }
-        _ => vec![bounded(&block.to_string(), room)],
+        _ => vec![Part::text(block.to_string())],
     }
 }
 
-fn resource(resource: &Value, room: &mut usize) -> Vec<Part> {
+fn resource(resource: &Value) -> Vec<Part> {
     let text = |key: &str| resource.get(key).and_then(Value::as_str);
     let (uri, kind) = (text("uri").unwrap_or_default(), text("mimeType").unwrap_or_default());
     let head = [uri, kind].into_iter().filter(|text| !text.is_empty()).map(|text| cut(text, NAME_CHARS_MAX));
     let head = head.collect::<Vec<_>>().join(", ");
     match (text("text"), text("blob")) {
-        (Some(inner), _) => vec![bounded(&format!("[resource {head}]\n{inner}"), room)],
-        (None, Some(blob)) if kind.starts_with("image/") => {
-            vec![Part::text(format!("[resource {head}]")), image(kind, blob)]
-        }
+        (Some(inner), _) => vec![Part::text(format!("[resource {head}]\n{inner}"))],
         (None, Some(blob)) => {
-            vec![Part::text(format!("[resource {head}, {} bytes, which cannot be given here]", bytes(blob)))]
+            let name = uri.rsplit('/').next().filter(|name| !name.is_empty());
+            let (kind, name) = (cut(kind, NAME_CHARS_MAX), name.map(|name| cut(name, NAME_CHARS_MAX)));
+            vec![Part::text(format!("[resource {head}]")), file(&kind, name.as_deref(), blob)]
         }
-        (None, None) => vec![bounded(&resource.to_string(), room)],
+        (None, None) => vec![Part::text(resource.to_string())],
     }
 }
 
 fn image(mime_type: &str, data: &str) -> Part {
-    let mime_type = if mime_type.is_empty() { "image/png" } else { mime_type };
     Part::Image { mime_type: cut(mime_type, NAME_CHARS_MAX), data: Some(data.to_owned()), blob: None }
-}
-
-/// Bytes that a text in base64 stands for.
-fn bytes(base64: &str) -> usize {
-    base64.trim_end_matches('=').len() * 3 / 4
-}
-
-/// A text within what is left of the room; what is left out is told.
-fn bounded(text: &str, room: &mut usize) -> Part {
-    let chars = text.chars().count();
-    if chars <= *room {
-        *room -= chars;
-        return Part::text(text);
-    }
-    let kept: String = text.chars().take(*room).collect();
-    let left_out = chars - *room;
-    *room = 0;
-    Part::text(format!(
-        "{kept}\n[limit answer_chars: {left_out} of {chars} characters are left out here; ask for less of it at once]"
-    ))
 }
 
 #[cfg(test)]
@@ -99,7 +64,7 @@ mod tests {
     use super::*;
 
     fn check(result: Value, want: &Given) {
-        assert_eq!(&parts(&result, 30), want, "{result}");
+        assert_eq!(&parts(&result), want, "{result}");
     }
 
     fn text(text: &str) -> Given {
@@ -119,12 +84,15 @@ mod tests {
         );
         let picture = Part::Image { mime_type: "image/png".into(), data: Some("AAAA".into()), blob: None };
         let image = json!({ "type": "image", "data": "AAAA", "mimeType": "image/png" });
-        check(json!({ "content": [image] }), &Given { content: vec![picture.clone()], ..text("") });
+        check(json!({ "content": [image] }), &Given { content: vec![picture], ..text("") });
         let blob =
             json!({ "type": "resource", "resource": { "uri": "a://b", "mimeType": "image/png", "blob": "AAAA" } });
         check(
             json!({ "content": [blob] }),
-            &Given { content: vec![Part::text("[resource a://b, image/png]"), picture], ..text("") },
+            &Given {
+                content: vec![Part::text("[resource a://b, image/png]"), file("image/png", Some("b"), "AAAA")],
+                ..text("")
+            },
         );
         check(
             json!({ "content": [{ "type": "resource", "resource": { "uri": "a://b", "text": "c" } }] }),
@@ -132,7 +100,7 @@ mod tests {
         );
         check(
             json!({ "content": [{ "type": "resource", "resource": { "uri": "a://b", "blob": "AAAAAA==" } }] }),
-            &text("[resource a://b, 4 bytes, which cannot be given here]"),
+            &Given { content: vec![Part::text("[resource a://b]"), file("", Some("b"), "AAAAAA==")], ..text("") },
         );
         check(
             json!({ "content": [{ "type": "resource_link", "uri": "a://b", "name": "n" }] }),
@@ -140,7 +108,7 @@ mod tests {
         );
         check(
             json!({ "content": [{ "type": "audio", "data": "AAAA", "mimeType": "audio/wav" }] }),
-            &text("[a sound, audio/wav, 3 bytes, which cannot be given here]"),
+            &Given { content: vec![file("audio/wav", None, "AAAA")], ..text("") },
         );
         check(json!({ "content": [{ "type": "new", "a": 1 }] }), &text("{\"type\":\"new\",\"a\":1}"));
     }
@@ -152,19 +120,5 @@ mod tests {
         }
         check(json!({ "content": [5] }), &text("5"));
         check(json!({ "content": [{ "type": "text" }] }), &text(""));
-    }
-
-    #[test]
-    fn what_is_too_long_is_cut_with_words() {
-        let long = "é".repeat(20);
-        let given =
-            parts(&json!({ "content": [{ "type": "text", "text": long }, { "type": "text", "text": long }] }), 30);
-        let want = format!(
-            "{}\n[limit answer_chars: 10 of 20 characters are left out here; ask for less of it at once]",
-            "é".repeat(10)
-        );
-        assert_eq!(given.content, [Part::text(long.clone()), Part::text(want)]);
-        let given = parts(&json!({ "content": [], "structuredContent": { "a": long.repeat(2) } }), 30);
-        assert!(given.structured.is_none() && given.content.len() == 1, "{given:?}");
     }
 }

@@ -56,7 +56,8 @@ impl Kit {
             for_blobs: false,
         };
         let mut items: Vec<Item> = row.tools.iter().filter_map(granted).map(item).collect();
-        if !row.tools.iter().any(|name| name == READ_BLOB) {
+        let is = |name: &String| name == READ_BLOB;
+        if !row.tools.iter().any(is) && !definition.disallowed_tools.iter().any(is) {
             let read_blob = host.tools().iter().find(|tool| tool.name == READ_BLOB);
             items.extend(read_blob.map(|tool| Item { for_blobs: true, ..item(tool) }));
         }

@@ -194,7 +194,7 @@ async fn ask_server(
 ) -> Result<Given, ServerError> {
     let (steps, mut told) = mpsc::channel(STEPS_MAX);
     let kit = link.kit();
-    let call = kit.servers.call(&link.host, served, arguments, within, steps);
+    let call = kit.servers.call(served, arguments, within, steps);
     tokio::pin!(call);
     loop {
         tokio::select! {

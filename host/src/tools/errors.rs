@@ -4,6 +4,7 @@ use std::fmt::Display;
 
 use serde::Serialize;
 
+use crate::blobs::NotKept;
 use crate::message_box;
 use crate::message_box::questions::QuestionRefused;
 use crate::process_table::{self, budget::OverBudget};
@@ -81,6 +82,18 @@ impl From<StoreError> for ToolError {
 impl From<rusqlite::Error> for ToolError {
     fn from(error: rusqlite::Error) -> Self {
         Self::store(&error.into())
+    }
+}
+
+impl From<NotKept> for ToolError {
+    fn from(not_kept: NotKept) -> Self {
+        match &not_kept {
+            NotKept::Full { .. } => Self {
+                retryable: false,
+                ..Self::limit("tree_blob_bytes", &not_kept, "Give fewer or smaller pictures.")
+            },
+            NotKept::Store(error) => Self::store(error),
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::once::Once;
 use super::{Audience, Call, Hints, Output, Tool, ToolError, grants, lacking, row};
+use crate::blobs;
 use crate::caller::Caller;
 use crate::process_table::{self, NewProcess};
 use crate::registry::sha256_hex;
@@ -59,7 +60,7 @@ struct Spawn {
     run_mode: RunMode,
     /// Background to the task.
     context: Option<String>,
-    /// Text files of the task: paths below the project folder.
+    /// Text files and pictures of the task: paths below the project folder.
     #[serde(default)]
     inputs: Vec<String>,
     /// JSON schema that the result has to fit.
@@ -148,8 +149,10 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
     let schema = schema::wanted(&params, resumed.as_ref(), &definition).await?;
     // It comes with the schema; a definition may name it all the same.
     granted.unavailable.retain(|lack| schema.is_none() || lack.tool != "final_answer");
-    let files = inputs::read(base.as_deref(), &params.inputs).await?;
-    let files = files.or_else(|| resumed.as_ref().and_then(|resumed| resumed.inputs.clone()));
+    let (files, pictures) = match inputs::read(base.as_deref(), &params.inputs, host.limits().blob_bytes).await? {
+        Some(inputs) => (Some(inputs.files), inputs.pictures),
+        None => (resumed.as_ref().and_then(|resumed| resumed.inputs.clone()), Vec::new()),
+    };
     let working_dir = working_dir(base, params.working_dir.as_deref())?;
     granted.unavailable = lacking::lacking(&host, &definition, granted.unavailable, working_dir.as_deref()).await?;
     let limits = tighten::granted(&call, parent.as_ref(), params.limits.as_ref(), &choice.name).await?;
@@ -182,6 +185,7 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
             return Ok(first);
         }
         let spawned = process_table::spawn(tx, caller, &new)?;
+        blobs::keep(tx, new.id, &pictures, &new.limits)?;
         let told = Spawned {
             process_id: new.id,
             thread_id: new.thread,

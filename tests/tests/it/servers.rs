@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use assistant_host::caller::Caller;
 use assistant_host::events::Kind;
 use assistant_host::host::Host;
 use assistant_host::limits::Limits;
@@ -144,7 +145,12 @@ async fn a_tool_of_a_server_is_called() {
 async fn what_it_gives_is_passed_on() {
     let served = Served::one(&["honest"], &[("s__picture", json!({}))]).await;
     let (_, told) = served.told("a").await;
-    assert!(told.contains("image/png") && told.contains("iVBORw0KGgo=") && told.contains("look"), "{told}");
+    let picture = "[picture, image/png, 8 bytes: blob:";
+    assert!(told.contains("look") && told.contains(picture) && !told.contains("iVBORw0KGgo="), "{told}");
+    let (_, behind) = told.split_once(picture).expect("a handle");
+    let (caller, handle) = (Caller::Session(served.client.session), behind[..16].parse().expect("a handle"));
+    let read = served.host().blob(caller, &handle).await.expect("read").expect("a blob");
+    assert_eq!(read.1, b"\x89PNG\r\n\x1a\n");
     let served = Served::one(&["honest"], &[("s__echo", json!({ "text": "both" }))]).await;
     let (_, told) = served.told("a").await;
     assert!(told.contains("\"structured_content\":{\"text\":\"both\"}"), "{told}");

@@ -1,5 +1,5 @@
 //! Files that a caller adds to a task: read when it spawns, below its own folder, so that what becomes of them later
-//! changes nothing.
+//! changes nothing. A text is in the task; a picture is kept, and in the task by its handle.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -7,12 +7,13 @@ use std::path::Path;
 
 use assistant_protocol::types::Input;
 
+use crate::blobs::{Blob, is_picture};
 use crate::tools::ToolError;
 use crate::tools::paths::below;
 
 /// Files of one task.
 pub(super) const FILES_MAX: usize = 50;
-/// Bytes of one of them.
+/// Bytes of one of them that is a text.
 const FILE_BYTES_MAX: u64 = 256 * 1024;
 /// Bytes of all of them.
 const ALL_BYTES_MAX: usize = 1024 * 1024;
@@ -21,11 +22,20 @@ const FAULTS_TOLD_MAX: usize = 10;
 /// Characters of a path that are shown.
 const PATH_CHARS_MAX: usize = 200;
 
-/// The files at `paths`, below `base`, each once.
+/// The files of a task.
+#[derive(Debug, Default)]
+pub(super) struct Inputs {
+    /// As the assistant is told them.
+    pub(super) files: Vec<Input>,
+    /// Those that are pictures.
+    pub(super) pictures: Vec<Blob>,
+}
+
+/// The files at `paths`, below `base`, each once; its pictures have at most `blob_bytes` together.
 ///
 /// # Errors
 /// `bad_argument`, which names each path that cannot be given and why.
-pub(super) async fn read(base: Option<&Path>, paths: &[String]) -> Result<Option<Vec<Input>>, ToolError> {
+pub(super) async fn read(base: Option<&Path>, paths: &[String], blob_bytes: u64) -> Result<Option<Inputs>, ToolError> {
     if paths.is_empty() {
         return Ok(None);
     }
@@ -38,24 +48,29 @@ pub(super) async fn read(base: Option<&Path>, paths: &[String]) -> Result<Option
         ToolError::bad_argument("`inputs` cannot be used: this host has no project folder", hint)
     })?;
     let (base, paths) = (base.to_owned(), paths.to_vec());
-    let reading = tokio::task::spawn_blocking(move || read_all(&base, paths));
+    let reading = tokio::task::spawn_blocking(move || read_all(&base, paths, blob_bytes));
     reading.await.map_err(|error| ToolError::internal(&error))?.map(Some)
 }
 
-fn read_all(base: &Path, paths: Vec<String>) -> Result<Vec<Input>, ToolError> {
+fn read_all(base: &Path, paths: Vec<String>, blob_bytes: u64) -> Result<Inputs, ToolError> {
     let gone = |_| ToolError::bad_argument("`inputs` cannot be used: the folder is gone", "Put it into `context`.");
     let root = base.canonicalize().map_err(gone)?;
-    let (mut inputs, mut faults, mut bytes): (Vec<Input>, Vec<String>, usize) = (Vec::new(), Vec::new(), 0);
+    let (mut inputs, mut faults, mut bytes) = (Inputs::default(), Vec::new(), 0);
     for path in paths {
-        if inputs.iter().any(|known| known.path == path) {
+        if inputs.files.iter().any(|known| known.path == path) {
             continue;
         }
         // An absolute path may lead through the same links as the folder's own.
         let within = Path::new(&path).strip_prefix(base).ok().and_then(Path::to_str).unwrap_or(&path);
-        match read_one(&root, within) {
-            Ok(content) => {
+        let pictures: u64 = inputs.pictures.iter().map(Blob::size).sum();
+        match read_one(&root, within, blob_bytes - pictures) {
+            Ok(Is::Text(content)) => {
                 bytes += content.len();
-                inputs.push(Input { path, content });
+                inputs.files.push(Input { path, content });
+            }
+            Ok(Is::Picture(picture)) => {
+                inputs.files.push(Input { path, content: picture.line("picture") });
+                inputs.pictures.push(picture);
             }
             Err(why) => faults.push(format!("`{}` {why}", crate::text::cut(&path, PATH_CHARS_MAX))),
         }
@@ -70,11 +85,17 @@ fn read_all(base: &Path, paths: Vec<String>) -> Result<Vec<Input>, ToolError> {
     let more = faults.len().saturating_sub(FAULTS_TOLD_MAX);
     faults.truncate(FAULTS_TOLD_MAX);
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-    let hint = "Name text files below your folder; what is large the assistant can read by itself.";
+    let hint = "Name text files and pictures below your folder; what is large the assistant can read by itself.";
     Err(ToolError::bad_argument(format!("`inputs` cannot be given: {}{more}", faults.join("; ")), hint))
 }
 
-fn read_one(root: &Path, path: &str) -> Result<String, String> {
+/// What a file is.
+enum Is {
+    Text(String),
+    Picture(Blob),
+}
+
+fn read_one(root: &Path, path: &str, blob_bytes: u64) -> Result<Is, String> {
     if path.trim().is_empty() {
         return Err("is no path".to_owned());
     }
@@ -85,13 +106,22 @@ fn read_one(root: &Path, path: &str) -> Result<String, String> {
         return Err("is no file".to_owned());
     }
     // It may grow while it is read.
-    let mut bytes = Vec::new();
-    File::open(&found).map_err(unreadable)?.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    let (mut file, mut bytes) = (File::open(&found).map_err(unreadable)?, Vec::new());
+    file.by_ref().take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if is_picture(Blob::new(bytes.clone(), "", None).mime_type()) {
+        let rest = (blob_bytes + 1).saturating_sub(bytes.len() as u64);
+        file.take(rest).read_to_end(&mut bytes).map_err(unreadable)?;
+        if bytes.len() as u64 > blob_bytes {
+            return Err(format!("is a picture, and more than {blob_bytes} bytes are too much here"));
+        }
+        let name = found.file_name().map(|name| name.to_string_lossy());
+        return Ok(Is::Picture(Blob::new(bytes, "", name.as_deref())));
+    }
     if bytes.len() as u64 > FILE_BYTES_MAX {
         return Err(format!("has more than {FILE_BYTES_MAX} bytes"));
     }
     let text = String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
-    text.ok_or_else(|| "is a binary file".to_owned())
+    text.map(Is::Text).ok_or_else(|| "is a binary file".to_owned())
 }
 
 #[cfg(test)]
@@ -114,8 +144,8 @@ mod tests {
         std::fs::write(root.join("../secret"), "secret").expect("written");
         let absolute = root.join("a.txt").display().to_string();
         let check = |paths: &[&str], want: Result<&[&str], &str>| {
-            let got = read_all(&root, paths.iter().map(ToString::to_string).collect());
-            let got = got.map(|all| all.into_iter().map(|one| one.content).collect::<Vec<_>>());
+            let got = read_all(&root, paths.iter().map(ToString::to_string).collect(), 300_000);
+            let got = got.map(|all| all.files.into_iter().map(|one| one.content).collect::<Vec<_>>());
             let want = want
                 .map(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>())
                 .map_err(|why| format!("`inputs` cannot be given: {why}"));
@@ -130,6 +160,15 @@ mod tests {
         check(&["src"], Err("`src` is no file"));
         check(&[" "], Err("`` is no path"));
         check(&["nul", "latin"], Err("`nul` is a binary file; `latin` is a binary file"));
+        let picture = |bytes: usize| [b"\x89PNG\r\n\x1a\n".as_slice(), &vec![7; bytes - 8]].concat();
+        write("small.png", &picture(20));
+        write("full.png", &picture(300_000));
+        write("large.png", &picture(300_001));
+        let line = |name: &str, bytes: usize| Blob::new(picture(bytes), "", Some(name)).line("picture");
+        check(&["small.png"], Ok(&[&line("small.png", 20)]));
+        check(&["full.png"], Ok(&[&line("full.png", 300_000)]));
+        check(&["large.png"], Err("`large.png` is a picture, and more than 300000 bytes are too much here"));
+        check(&["small.png", "full.png"], Err("`full.png` is a picture, and more than 299980 bytes are too much here"));
         check(&["large"], Err("`large` has more than 262144 bytes"));
         let names: Vec<String> = (0..5).map(|n| format!("full{n}")).collect();
         names.iter().for_each(|name| write(name, &vec![b'x'; FILE_BYTES_MAX as usize]));

@@ -97,6 +97,29 @@ async fn a_blob_goes_with_its_last_tree() {
     client.host.close().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_picture_among_the_inputs_of_a_task_is_kept_for_its_process() {
+    let steps = vec![call("read_blob", |heard| json!({ "blob": heard.handle() })), says(|heard| heard.handle())];
+    let (mut bed, model) = bed(Steps::default().of("x", steps), "app__give");
+    bed.limits.tree_blob_bytes = 60_000;
+    for number in 0..2 {
+        std::fs::write(bed.project().join(format!("{number}.png")), numbered(number)).expect("a file");
+    }
+    let client = bed.open().await;
+    let asked = |inputs: Value| json!({ "assistant_id": "x", "query": "look", "inputs": inputs, "run_mode": "sync" });
+    let spawned = client.call("spawn_assistant", asked(json!(["0.png"]))).await;
+    let handle = spawned["result"]["content"].as_str().expect("a result").to_owned();
+    assert_eq!(bytes(&client, &handle).await, Some(numbered(0)));
+    let told = texts(&model.asked("x")[0].messages);
+    assert!(told.contains(&format!("[picture 0.png, image/png, 50000 bytes: {handle}]")), "{told}");
+    let last = model.asked("x").pop().expect("a call").messages;
+    assert!(serde_json::to_string(&last).expect("JSON").contains(&STANDARD.encode(numbered(0))), "it sees it");
+    let refused = client.refused("spawn_assistant", asked(json!(["0.png", "1.png"]))).await;
+    assert_eq!(refused, "limit_tree_blob_bytes");
+    assert_eq!(count(&bed, "SELECT count(*) FROM assistant_processes"), 1, "nothing of it is done");
+    client.host.close().await;
+}
+
 /// A picture that is no other one's.
 fn numbered(number: usize) -> Vec<u8> {
     let mut bytes = PNG.to_vec();
