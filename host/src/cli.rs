@@ -42,6 +42,7 @@ mod seat;
 mod serve;
 mod setup;
 mod show;
+mod single;
 mod spawn;
 mod start;
 mod steer;
@@ -136,7 +137,14 @@ enum Command {
     Import(import::ImportArgs),
     /// Write assistants to files that read the same
     Export(export::ExportArgs),
+    /// Look at configuration files
+    Config {
+        /// What to do
+        #[command(subcommand)]
+        command: single::ConfigCommand,
+    },
     /// List the tools that clients and assistants get
+    #[command(alias = "list-tools")]
     Tools(catalog::ToolsArgs),
     /// Show what the project's assistants would run on this machine, and allow it by name
     Trust(trust::TrustArgs),
@@ -154,6 +162,8 @@ enum Command {
 
 #[derive(Args)]
 struct McpArgs {
+    #[command(subcommand)]
+    command: Option<single::McpCommand>,
     /// Hold the host inside: it ends with this client, and the state directory has no other clients meanwhile
     #[arg(long)]
     embedded: bool,
@@ -188,11 +198,17 @@ pub fn main() -> ExitCode {
             return if error.print().is_ok() { ExitCode::from(code) } else { ExitCode::from(FAILED) };
         }
     };
-    match without_runtime(&cli) {
-        None => {}
-        Some(ended) => return told(ended),
+    let of_subagent = match single::asked(&cli) {
+        Some((single::Asked::Serve, file)) => Some(file),
+        Some((asked, file)) => return told(single::answer(&asked, file, &cli.places)),
+        None => None,
+    };
+    if of_subagent.is_none() {
+        if let Some(ended) = without_runtime(&cli) {
+            return told(ended);
+        }
+        start_log(&cli);
     }
-    start_log(&cli);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -200,7 +216,12 @@ pub fn main() -> ExitCode {
             return ExitCode::from(FAILED);
         }
     };
-    let ended = runtime.block_on(dispatch(cli));
+    let ended = runtime.block_on(async {
+        match of_subagent {
+            Some(file) => single::serve(file, &cli.places).await,
+            None => dispatch(cli).await,
+        }
+    });
     // A thread may still wait for stdin; nobody waits for it.
     runtime.shutdown_background();
     told(ended)
@@ -264,7 +285,9 @@ async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Command::Reply(args) => talk::reply(&places, &args).await,
         Command::Cancel(args) => talk::cancel(&places, &args).await,
         Command::List(args) => catalog::list(&places, &args),
-        Command::Check(args) => check::check(&places, &args),
+        Command::Check(args) | Command::Config { command: single::ConfigCommand::Lint(args) } => {
+            check::check(&places, &args)
+        }
         Command::Search(args) => catalog::search(&places, &args),
         Command::Explain(args) => explain::explain(&places, &args),
         Command::Show(args) => show::show(&places, &args),

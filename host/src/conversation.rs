@@ -80,6 +80,31 @@ pub fn read(db: &Connection, process: ProcessId) -> Result<Vec<Message>, StoreEr
     rows.map(|row| parse(row?)).collect()
 }
 
+/// A message as it was recorded.
+pub(crate) struct Recorded {
+    /// Its place among all that was recorded.
+    pub(crate) seq: i64,
+    /// Its place in the conversation, from 0.
+    pub(crate) position: u32,
+    /// The message.
+    pub(crate) message: Message,
+}
+
+/// Up to `limit` messages that were recorded after `after`, oldest first; one that was rewritten comes again.
+///
+/// # Errors
+/// The store's.
+pub(crate) fn since(db: &Connection, process: ProcessId, after: i64, limit: u32) -> Result<Vec<Recorded>, StoreError> {
+    let mut look = db.prepare_cached(
+        "SELECT seq, position, message FROM conversations WHERE process_id = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
+    )?;
+    let rows = look.query_map((process.to_string(), after, limit), |row| {
+        Ok((row.get("seq")?, row.get("position")?, row.get::<_, String>("message")?))
+    })?;
+    let parse = |json: String| serde_json::from_str(&json).map_err(|error| StoreError::Damaged(error.to_string()));
+    rows.map(|row| row.map(|(seq, position, json)| Ok(Recorded { seq, position, message: parse(json)? }))?).collect()
+}
+
 /// What a resumption goes on with: the conversation as recorded, in which each call without a result gets one that says
 /// that it was interrupted. It is not made again.
 ///

@@ -16,7 +16,7 @@
 //!   (pictures, files and long texts), [`events`] and [`changes`], all over [`store`] (SQLite, one writer);
 //! * outside: `supervisor`, [`launcher`], [`model`], [`servers`] (tools of others), [`hooks`];
 //! * results: [`output_schema`];
-//! * people: [`config`], [`trust`], `cli` (feature `cli`), [`text`];
+//! * people: [`config`], [`single`] (one subagent, of a file of its own), [`trust`], `cli` (feature `cli`), [`text`];
 //! * shared: `names` (enums whose names are stored), `whole` (files that are written whole or not at all).
 //!
 //! # A desktop app holds the host
@@ -93,6 +93,7 @@ pub mod registry;
 pub mod search;
 pub mod servers;
 mod session;
+pub mod single;
 pub mod store;
 mod supervisor;
 #[cfg(test)]

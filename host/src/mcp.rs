@@ -17,6 +17,7 @@ use rmcp::{ServerHandler, ServiceExt};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use crate::caller::{Caller, MAIN};
 use crate::host::{Ending, Host};
@@ -24,6 +25,7 @@ use crate::store::StoreError;
 use crate::tools::profile::Profile;
 use crate::tools::{self, Along, CallError};
 
+mod log;
 mod progress;
 mod resources;
 
@@ -59,8 +61,27 @@ where
     T: IntoTransport<RoleServer, E, A>,
     E: std::error::Error + Send + Sync + 'static,
 {
+    serve_as(host, principal, level, Profile::Orchestrator, transport, stop).await
+}
+
+/// The same with the tools of a profile.
+///
+/// # Errors
+/// [`DoorError::NotStarted`] where the client spoke no MCP.
+pub async fn serve_as<T, E, A>(
+    host: &Host,
+    principal: &str,
+    level: u32,
+    profile: Profile,
+    transport: T,
+    stop: CancellationToken,
+) -> Result<(), DoorError>
+where
+    T: IntoTransport<RoleServer, E, A>,
+    E: std::error::Error + Send + Sync + 'static,
+{
     let session = host.open_session_below(principal, MAIN, level).await?;
-    let served = serve_session(host, session, transport, stop).await;
+    let served = serve_session_as(host, session, profile, transport, stop).await;
     host.end_session(session, Ending::AfterGrace).await?;
     served
 }
@@ -79,7 +100,21 @@ where
     T: IntoTransport<RoleServer, E, A>,
     E: std::error::Error + Send + Sync + 'static,
 {
-    let door = Door { host: host.clone(), session, profile: Profile::default() };
+    serve_session_as(host, session, Profile::default(), transport, stop).await
+}
+
+async fn serve_session_as<T, E, A>(
+    host: &Host,
+    session: SessionId,
+    profile: Profile,
+    transport: T,
+    stop: CancellationToken,
+) -> Result<(), DoorError>
+where
+    T: IntoTransport<RoleServer, E, A>,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let door = Door { host: host.clone(), session, profile, level: log::Level::default() };
     // A child: the service cancels the token that it is given when it ends.
     let served = match door.serve_with_ct(transport, stop.child_token()).await {
         Ok(running) => running.waiting().await.map(|_| ()).map_err(|error| error.to_string()),
@@ -139,12 +174,25 @@ struct Door {
     host: Host,
     session: SessionId,
     profile: Profile,
+    /// From which level on the client wants to be told of its runs, where it has said so.
+    level: log::Level,
 }
 
 impl Door {
     /// What the client is offered now.
     fn listed(&self) -> Vec<Tool> {
         self.profile.listed(&self.host).iter().map(as_mcp).collect()
+    }
+
+    /// Begins to tell the client of the runs of a call, where that is its profile's way and the client wants it.
+    fn follow(
+        &self,
+        context: &RequestContext<RoleServer>,
+        waited_for: &watch::Receiver<Vec<Uuid>>,
+    ) -> Option<log::Following> {
+        let logger = format!("subagent.{}", self.profile.subagent()?);
+        let level = log::level(context, &self.level)?;
+        Some(log::Following::begin(&self.host, &context.peer, logger, level, waited_for.clone()))
     }
 }
 
@@ -158,16 +206,22 @@ fn as_mcp(tool: &tools::Tool) -> Tool {
         .destructive(tool.hints.destructive)
         .idempotent(tool.hints.idempotent)
         .open_world(tool.hints.open_world);
-    Tool::new(tool.name.clone(), tool.description.clone(), object(&tool.input_schema))
+    let mcp = Tool::new(tool.name.clone(), tool.description.clone(), object(&tool.input_schema))
         .with_title(tool.title.to_string())
-        .with_raw_output_schema(object(&tool.output_schema))
-        .with_annotations(hints)
+        .with_annotations(hints);
+    // One whose result is a text has none.
+    if tool.output_schema.is_null() { mcp } else { mcp.with_raw_output_schema(object(&tool.output_schema)) }
 }
 
 impl ServerHandler for Door {
     fn get_info(&self) -> ServerConfig {
         let mut info = ServerConfig::new(ServerCapabilities::builder().enable_tools().enable_resources().build());
-        info.server_info = Implementation::new(SERVER_NAME, env!("CARGO_PKG_VERSION")).with_title("Assistant Host");
+        let name = self.profile.subagent();
+        if name.is_some() {
+            info.capabilities.logging = Some(JsonObject::new());
+        }
+        let name = name.unwrap_or(SERVER_NAME).to_owned();
+        info.server_info = Implementation::new(name, env!("CARGO_PKG_VERSION")).with_title("Assistant Host");
         info.instructions = Some(self.profile.instructions(&self.host));
         info
     }
@@ -210,6 +264,19 @@ impl ServerHandler for Door {
         Ok(ReadResourceResult::new(vec![contents]).into())
     }
 
+    #[expect(deprecated, reason = "clients of the handshake era set it")]
+    async fn set_level(
+        &self,
+        request: rmcp::model::SetLevelRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        if self.profile.subagent().is_none() {
+            return Err(ErrorData::method_not_found::<rmcp::model::SetLevelRequestMethod>());
+        }
+        *self.level.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(request.level);
+        Ok(())
+    }
+
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
@@ -219,16 +286,21 @@ impl ServerHandler for Door {
         let caller = Caller::Session(self.session);
         let (waits, waited_for) = watch::channel(Vec::new());
         let along = Along { waits: Some(waits), ..Along::default() };
+        let (named, following) = (waited_for.clone(), self.follow(&context, &waited_for));
         let call = self.profile.call(&self.host, caller, &request.name, arguments, context.ct.clone(), along);
         let called = tokio::select! {
             called = call => called,
-            () = progress::tell(&self.host, &context, waited_for) => {
+            () = progress::tell(&self.host, &context, waited_for, self.profile.subagent().is_some()) => {
                 return Err(ErrorData::internal_error("the telling of progress ended", None));
             }
         };
+        if let Some(following) = following {
+            following.end().await;
+        }
+        let run = named.borrow().first().copied();
         match called {
             Ok(output) => match resources::complete(&self.host, self.session, output).await {
-                Ok(result) => Ok(result.into()),
+                Ok(result) => Ok(of_run(result, self.profile.subagent().and(run)).into()),
                 Err(error) => Err(ErrorData::internal_error(error.to_string(), None)),
             },
             // Clients check structured content against the output schema of the tool, also that of an error.
@@ -244,4 +316,12 @@ impl ServerHandler for Door {
             }
         }
     }
+}
+
+/// A result with the id of the run that it is of.
+fn of_run(mut result: CallToolResult, run: Option<Uuid>) -> CallToolResult {
+    if let Some(run) = run {
+        result.meta.get_or_insert_default().insert("run_id".to_owned(), run.to_string().into());
+    }
+    result
 }

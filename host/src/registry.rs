@@ -30,7 +30,7 @@ mod recipe;
 mod services;
 mod walk;
 pub mod write;
-mod yaml;
+pub(crate) mod yaml;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};

@@ -45,7 +45,7 @@ pub(crate) use plan::{may_bring, names_server, plan, stands_for};
 pub(crate) use pool::Pool;
 pub use tried::{Tried, try_all};
 
-use expand::World;
+use expand::{Ready, World};
 use plan::Planned;
 use pool::{Lease, Wanted};
 use program::Ground;
@@ -206,7 +206,12 @@ fn wanted(host: &Host, planned: &Planned, working_dir: Option<&Path>, depth: u32
     let project = host.project().or(working_dir);
     let folder = project.unwrap_or(host.state_dir());
     let world = World { environment: host.environment(), keys: &keys, project, folder, bare: planned.bare };
-    let ready = expand::ready(&planned.spec.how, &world)?;
+    let mut ready = expand::ready(&planned.spec.how, &world)?;
+    if let Ready::Program { env, .. } = &mut ready {
+        let inherited = host.server_variables().iter().filter(|(name, _)| !env.contains_key(*name));
+        let inherited: Vec<_> = inherited.map(|(name, value)| (name.clone(), value.clone())).collect();
+        env.extend(inherited);
+    }
     Ok(Wanted {
         key: ready.key(),
         name: planned.spec.name.clone(),

@@ -69,7 +69,6 @@ pub(crate) fn size(dir: &Path) -> Option<u64> {
 ///
 /// # Errors
 /// Those of the store.
-#[cfg(feature = "cli")]
 pub(crate) fn peek<T>(
     dir: &Path,
     look: impl FnOnce(&Connection) -> rusqlite::Result<T>,

@@ -73,7 +73,7 @@ pub struct Tool {
     pub hints: Hints,
     /// The JSON schema of its arguments: an object, portable.
     pub input_schema: Value,
-    /// The JSON schema of its result: an object.
+    /// The JSON schema of its result: an object; null where the result is a text.
     pub output_schema: Value,
     /// Whoever approves calls is waited for.
     asks_first: bool,

@@ -63,7 +63,7 @@ pub(super) struct ToolsArgs {
     servers: bool,
     /// Print JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 fn as_json(definition: &Definition) -> Value {

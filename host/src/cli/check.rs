@@ -54,6 +54,23 @@ pub(super) struct CheckArgs {
     codes: Option<Option<Code>>,
 }
 
+impl CheckArgs {
+    /// What is to be checked, where it was named.
+    pub(super) fn file(&self) -> Option<&Path> {
+        self.dir.as_deref()
+    }
+
+    /// Whether JSON is wanted.
+    pub(super) fn json(&self) -> bool {
+        self.json
+    }
+
+    /// The exit code where there are warnings only.
+    pub(super) fn code_of_warnings(&self) -> u8 {
+        if self.strict { WARNED } else { 0 }
+    }
+}
+
 /// What a check has found.
 struct Checked {
     registry: Registry,

@@ -14,6 +14,7 @@ use crate::door::hello::{Asked, Identity};
 use crate::door::{AwaitingTheEnd, Door, LOCAL};
 use crate::host::{Host, OpenError};
 use crate::mcp;
+use crate::tools::profile::Profile;
 
 #[derive(Args)]
 pub(super) struct ServeArgs {
@@ -34,7 +35,7 @@ pub(super) fn refused(error: &OpenError) -> Failure {
 }
 
 /// Cancelled by SIGINT, SIGTERM or SIGHUP.
-fn stop_on_signal() -> CancellationToken {
+pub(super) fn stop_on_signal() -> CancellationToken {
     let stop = CancellationToken::new();
     let signalled = stop.clone();
     tokio::spawn(async move {
@@ -139,8 +140,13 @@ pub(super) async fn embedded(places: &Places) -> Result<u8, Failure> {
     outlive_file_size_limits();
     let options = Setting::read(places)?.options().await?;
     let host = Host::open(options).await.map_err(|error| refused(&error))?;
+    one_client(host, Profile::Orchestrator, stop).await
+}
+
+/// Serves the one client on stdin and stdout, and closes the host behind it.
+pub(super) async fn one_client(host: Host, profile: Profile, stop: CancellationToken) -> Result<u8, Failure> {
     let served = tokio::select! {
-        served = mcp::serve(&host, LOCAL, level(), stdio_pipes(), stop.clone()) => served,
+        served = mcp::serve_as(&host, LOCAL, level(), profile, stdio_pipes(), stop.clone()) => served,
         () = stop.cancelled() => Ok(()),
     };
     host.close().await;

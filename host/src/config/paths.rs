@@ -41,6 +41,15 @@ pub fn trust_dir(env: &dyn Fn(&str) -> Option<String>) -> Result<PathBuf, NoHome
     Ok(base(env, "XDG_STATE_HOME", "LOCALAPPDATA", ".local/state")?.join(OUR_FOLDER).join("trust"))
 }
 
+/// The folder that holds the state directories of the servers of one subagent's file.
+///
+/// # Errors
+/// [`NoHome`] where the environment names no place.
+pub fn subagent_dir(env: &dyn Fn(&str) -> Option<String>, file: &Path) -> Result<PathBuf, NoHome> {
+    let base = base(env, "XDG_STATE_HOME", "LOCALAPPDATA", ".local/state")?.join(OUR_FOLDER);
+    Ok(base.join("subagents").join(state_name(file)))
+}
+
 /// The project that a host belongs to: the named one, else the one that the client tells, else the repository around
 /// `cwd`, else none. The path is absolute, and resolved where it exists.
 #[must_use]

@@ -40,6 +40,8 @@ pub struct Options {
     pub environment: Environment,
     /// Names of the variables that hold keys of models: nothing that a definition says of a server is filled in from them.
     pub key_variables: Vec<String>,
+    /// Variables that every tool server gets beneath those that are listed for it. By default there are none.
+    pub server_variables: BTreeMap<String, String>,
     /// Tools of the embedding app, under prefixes of its own.
     pub app_tools: Vec<AppTool>,
     /// Who is asked before a tool that needs it is called; without one such calls are refused.
@@ -81,6 +83,7 @@ impl Options {
             servers: Configured::default(),
             environment: Environment::default(),
             key_variables: crate::model::variables_of_keys(),
+            server_variables: BTreeMap::new(),
             app_tools: Vec::new(),
             approval: None,
             hooks: Hooks::default(),

@@ -1,5 +1,7 @@
 //! What a host knows of tool servers.
 
+use std::collections::BTreeMap;
+
 use super::Host;
 use crate::servers::{Configured, Environment, Pool};
 
@@ -17,6 +19,11 @@ impl Host {
     /// Variables for what is written of servers.
     pub(crate) fn environment(&self) -> &Environment {
         &self.0.options.environment
+    }
+
+    /// Variables that every server gets.
+    pub(crate) fn server_variables(&self) -> &BTreeMap<String, String> {
+        &self.0.options.server_variables
     }
 
     /// Names of variables that hold keys of models.

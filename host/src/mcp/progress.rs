@@ -28,11 +28,13 @@ const DOES: &[Kind] =
     &[Kind::ModelCall, Kind::ModelRetry, Kind::ModelAnswer, Kind::ToolCall, Kind::Message, Kind::Progress];
 
 /// Tells of a call's progress as long as it is polled: at once where something has changed, at most every [`SELDOM`];
-/// else every [`EVERY`]. A client without a token is never told. Never returns.
+/// else every [`EVERY`]. A client without a token is never told. `names_runs`: also the ids of the processes. Never
+/// returns.
 pub(super) async fn tell(
     host: &Host,
     context: &RequestContext<RoleServer>,
     mut waited_for: watch::Receiver<Vec<Uuid>>,
+    names_runs: bool,
 ) {
     let Some(token) = context.meta.get_progress_token() else { return std::future::pending().await };
     let mut progress = 0.0;
@@ -41,7 +43,7 @@ pub(super) async fn tell(
     loop {
         let on = waited_for.borrow_and_update().clone();
         let mut waiters: Vec<_> = on.iter().map(|id| host.store().waiter(*id)).collect();
-        let words = words(host, on).await.unwrap_or_else(|error| {
+        let words = words(host, on, names_runs).await.unwrap_or_else(|error| {
             tracing::debug!(%error, "the progress of a call was not read");
             None
         });
@@ -76,7 +78,7 @@ pub(super) async fn tell(
 }
 
 /// What those of `ids` do that are processes; none where none is.
-async fn words(host: &Host, ids: Vec<Uuid>) -> Result<Option<String>, StoreError> {
+async fn words(host: &Host, ids: Vec<Uuid>, names_runs: bool) -> Result<Option<String>, StoreError> {
     if ids.is_empty() {
         return Ok(None);
     }
@@ -95,7 +97,7 @@ async fn words(host: &Host, ids: Vec<Uuid>) -> Result<Option<String>, StoreError
     });
     let found = read.await?;
     let mut lines: Vec<String> =
-        found.iter().take(PROCESSES_MAX).map(|(process, did)| line(process, did.as_ref())).collect();
+        found.iter().take(PROCESSES_MAX).map(|(process, did)| line(process, did.as_ref(), names_runs)).collect();
     if found.len() > PROCESSES_MAX {
         lines.push(format!("and {} more", found.len() - PROCESSES_MAX));
     }
@@ -103,8 +105,9 @@ async fn words(host: &Host, ids: Vec<Uuid>) -> Result<Option<String>, StoreError
 }
 
 /// `poet: running, 2 model calls, last: calls read_file`.
-fn line(process: &Process, did: Option<&Event>) -> String {
-    let name = process.label.as_deref().unwrap_or(&process.assistant_id);
+fn line(process: &Process, did: Option<&Event>, names_run: bool) -> String {
+    let name = one_line(process.label.as_deref().unwrap_or(&process.assistant_id));
+    let name = if names_run { format!("{name} (run_id {})", process.id) } else { name };
     let calls = match process.turns {
         0 => String::new(),
         1 => ", 1 model call".to_owned(),
@@ -112,5 +115,5 @@ fn line(process: &Process, did: Option<&Event>) -> String {
     };
     let did = did.and_then(|event| events::in_words(event.kind.name(), &event.data));
     let did = did.map(|did| format!(", last: {}", cut(&did, DID_CHARS_MAX))).unwrap_or_default();
-    format!("{}: {}{calls}{did}", one_line(name), process.status)
+    format!("{name}: {}{calls}{did}", process.status)
 }

@@ -106,7 +106,8 @@ pub(super) async fn complete(host: &Host, session: SessionId, output: Output) ->
         content.extend(host.described(caller, named).await?.iter().map(link));
     }
     let mut result = if output.is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
-    result.structured_content = (!output.is_error).then_some(output.value);
+    // Where there is no data, what is shown is the result.
+    result.structured_content = Some(output.value).filter(|value| !output.is_error && !value.is_null());
     Ok(result)
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use serde_saphyr::granit_parser::{ErrorKind, Event, Options, Parser, ScalarStyle, Span, Tag};
 
 /// Most nodes of a document, aliases unfolded; a long text counts as one node for each [`NODE_BYTES`].
-pub(super) const NODES_MAX: usize = 10_000;
+pub(crate) const NODES_MAX: usize = 10_000;
 /// Bytes of text that count as one node.
 const NODE_BYTES: usize = 256;
 /// Deepest nesting of a document.
@@ -16,31 +16,31 @@ const DEPTH_MAX: usize = 64;
 
 /// One value.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Node {
+pub(crate) struct Node {
     /// The line of the text on which it begins, from 1.
-    pub(super) line: u32,
+    pub(crate) line: u32,
     /// The column, from 1, in characters; 0 where it is not known.
-    pub(super) column: u32,
+    pub(crate) column: u32,
     /// What it is.
-    pub(super) kind: Kind,
+    pub(crate) kind: Kind,
 }
 
 /// A key and its value.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Entry {
+pub(crate) struct Entry {
     /// The key, as written.
-    pub(super) key: String,
+    pub(crate) key: String,
     /// The line of the key, from 1.
-    pub(super) line: u32,
+    pub(crate) line: u32,
     /// The column of the key, from 1, in characters; 0 where it is not known.
-    pub(super) column: u32,
+    pub(crate) column: u32,
     /// Its value.
-    pub(super) value: Node,
+    pub(crate) value: Node,
 }
 
 /// What a value is.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// A text; `plain` where nothing marks it as a text, so that a schema might read something else.
     Scalar { text: String, plain: bool },
     /// A list.
@@ -51,30 +51,30 @@ pub(super) enum Kind {
 
 /// Why a text is no YAML that we read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Broken {
+pub(crate) struct Broken {
     /// It passes a bound, rather than a rule of YAML.
-    pub(super) too_complex: bool,
+    pub(crate) too_complex: bool,
     /// The line of the text, from 1.
-    pub(super) line: u32,
+    pub(crate) line: u32,
     /// The column, from 1, in characters.
-    pub(super) column: u32,
+    pub(crate) column: u32,
     /// What the parser says.
-    pub(super) message: String,
+    pub(crate) message: String,
 }
 
 impl Node {
     /// A text that is no YAML.
-    pub(super) fn text(text: &str, line: u32) -> Self {
+    pub(crate) fn text(text: &str, line: u32) -> Self {
         Self { line, column: 0, kind: Kind::Scalar { text: text.to_owned(), plain: false } }
     }
 
     /// Whether nothing stands there.
-    pub(super) fn is_null(&self) -> bool {
+    pub(crate) fn is_null(&self) -> bool {
         matches!(&self.kind, Kind::Scalar { text, plain: true } if matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL"))
     }
 
     /// The text, where it is one.
-    pub(super) fn scalar(&self) -> Option<&str> {
+    pub(crate) fn scalar(&self) -> Option<&str> {
         match &self.kind {
             Kind::Scalar { text, .. } if !self.is_null() => Some(text),
             Kind::Scalar { .. } | Kind::Seq(_) | Kind::Map(_) => None,
@@ -82,7 +82,7 @@ impl Node {
     }
 
     /// The truth value, in any spelling of YAML's two versions.
-    pub(super) fn truth(&self) -> Option<bool> {
+    pub(crate) fn truth(&self) -> Option<bool> {
         match self.scalar()?.to_ascii_lowercase().as_str() {
             "true" | "yes" | "on" | "1" => Some(true),
             "false" | "no" | "off" | "0" => Some(false),
@@ -91,13 +91,13 @@ impl Node {
     }
 
     /// Whether a schema reads this text as a number or a truth value.
-    pub(super) fn is_typed(&self) -> bool {
+    pub(crate) fn is_typed(&self) -> bool {
         let plain = matches!(self.kind, Kind::Scalar { plain: true, .. });
         plain && self.scalar().is_some_and(|text| text.parse::<f64>().is_ok() || self.truth().is_some())
     }
 
     /// The same as JSON, with the types of YAML 1.2.
-    pub(super) fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         match &self.kind {
             Kind::Scalar { .. } if self.is_null() => Value::Null,
             Kind::Scalar { text, plain: false } => Value::String(text.clone()),
@@ -149,7 +149,7 @@ struct Builder {
 /// # Errors
 /// [`Broken`] where `text` is no YAML or past the bounds; also where an anchor or a tag eats the first word of a value at
 /// the top, which no author meant.
-pub(super) fn parse(text: &str) -> Result<Node, Broken> {
+pub(crate) fn parse(text: &str) -> Result<Node, Broken> {
     let mut options = Options::default();
     options.set_emit_comments(false);
     options.flow_nesting_limit = DEPTH_MAX;
@@ -172,7 +172,7 @@ pub(super) fn parse(text: &str) -> Result<Node, Broken> {
 ///
 /// # Errors
 /// Those of [`parse`], and [`Broken`] where it is no map.
-pub(super) fn entries(text: &str) -> Result<Vec<Entry>, Broken> {
+pub(crate) fn entries(text: &str) -> Result<Vec<Entry>, Broken> {
     match parse(text)? {
         Node { kind: Kind::Map(entries), .. } => Ok(entries),
         node => Err(broken(false, node.line, 1, "it is no list of keys and values")),

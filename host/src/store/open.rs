@@ -129,7 +129,6 @@ fn migrate(db: &mut Connection, steps: &[&str]) -> rusqlite::Result<()> {
 }
 
 /// A look at the database of a state directory by whoever is not its host; none where there is nothing yet.
-#[cfg(feature = "cli")]
 pub(super) fn peek<T>(
     path: &Path,
     look: impl FnOnce(&Connection) -> rusqlite::Result<T>,

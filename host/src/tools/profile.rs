@@ -1,11 +1,16 @@
 //! Profiles: lists of tools over the same host, for users of other systems. Each is a table over the same functions.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
+use self::single::Offer;
 use super::{Along, Audience, CallError, Output, Tool, instructions};
 use crate::caller::Caller;
 use crate::host::Host;
+
+pub mod single;
 
 /// Which list of tools a session is offered.
 #[derive(Debug, Clone, Default)]
@@ -13,6 +18,8 @@ pub enum Profile {
     /// The host's own tools.
     #[default]
     Orchestrator,
+    /// One subagent, as one tool.
+    Single(Arc<Offer>),
 }
 
 impl Profile {
@@ -21,6 +28,15 @@ impl Profile {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Orchestrator => "orchestrator",
+            Self::Single(_) => "single",
+        }
+    }
+
+    /// What the server is called, and by what its messages go, where it speaks for one subagent.
+    pub(crate) fn subagent(&self) -> Option<&str> {
+        match self {
+            Self::Orchestrator => None,
+            Self::Single(offer) => Some(offer.name()),
         }
     }
 
@@ -28,6 +44,7 @@ impl Profile {
     pub(crate) fn instructions(&self, host: &Host) -> String {
         match self {
             Self::Orchestrator => instructions(host.limits()),
+            Self::Single(offer) => offer.instructions(),
         }
     }
 
@@ -37,6 +54,7 @@ impl Profile {
             Self::Orchestrator => {
                 host.tools().iter().filter(|tool| tool.audience == Audience::Everyone).cloned().collect()
             }
+            Self::Single(offer) => vec![single::tool(offer)],
         }
     }
 
@@ -55,6 +73,7 @@ impl Profile {
     ) -> Result<Output, CallError> {
         match self {
             Self::Orchestrator => super::call(host, caller, name, arguments, cancelled, along).await,
+            Self::Single(offer) => single::call(offer, host, caller, name, arguments, cancelled, along).await,
         }
     }
 }

@@ -14,6 +14,8 @@ mod crash;
 mod day_one;
 mod deliver;
 #[cfg(target_os = "linux")]
+mod document_003;
+#[cfg(target_os = "linux")]
 mod doors;
 #[cfg(target_os = "linux")]
 mod embedding;

@@ -31,6 +31,11 @@ fn tools_json() {
 }
 
 #[test]
+fn single_config_json() {
+    check("single-config.json", &pretty(&assistant_host::single::json_schema()));
+}
+
+#[test]
 fn store_sql() {
     check("store.sql", &assistant_host::store::schema());
 }
