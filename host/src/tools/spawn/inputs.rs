@@ -187,8 +187,8 @@ mod tests {
             let by_link = dir.path().join("by-link");
             std::os::unix::fs::symlink(&root, &by_link).expect("a link");
             let through = by_link.join("a.txt").display().to_string();
-            let read = read_all(&by_link, vec![through.clone(), "a.txt".to_owned()]).expect("two files");
-            assert_eq!(read.iter().map(|one| one.path.as_str()).collect::<Vec<_>>(), [through.as_str(), "a.txt"]);
+            let read = read_all(&by_link, vec![through.clone(), "a.txt".to_owned()], 300_000).expect("two files");
+            assert_eq!(read.files.iter().map(|one| one.path.as_str()).collect::<Vec<_>>(), [through.as_str(), "a.txt"]);
         }
     }
 }
