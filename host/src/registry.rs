@@ -27,6 +27,7 @@ mod notes;
 mod places;
 mod reader;
 mod recipe;
+mod rules;
 mod services;
 mod walk;
 pub mod write;
@@ -54,6 +55,8 @@ pub(crate) use nearest::nearest_name;
 pub use places::{Layout, SourceDir, places_in, sources};
 pub(crate) use reader::READER_VERSION;
 pub use reader::{read, read_markdown};
+pub use rules::{Action, NoRule, ToolRule};
+pub(crate) use rules::{Subject, is_held, pattern, subject};
 pub(crate) use services::of as services_of;
 pub use walk::{ENTRIES_MAX, FILE_BYTES_MAX, FOLDER_DEPTH_MAX};
 #[cfg(feature = "cli")]

@@ -26,6 +26,7 @@ mod app;
 mod arguments;
 mod assistants;
 pub(crate) mod blobs;
+pub(crate) mod consent;
 mod cursor;
 mod errors;
 mod files;
@@ -291,6 +292,11 @@ pub(crate) async fn call_row(
 pub(crate) fn only_looks(host: &Host, name: &str) -> bool {
     let looks = |tool: &Tool| tool.audience == Audience::Runners && tool.hints.read_only && !tool.may_wait();
     host.tools().iter().any(|tool| tool.name == name && looks(tool))
+}
+
+/// Whether the app is asked before each call of a tool anyway.
+pub(crate) fn asks_first(host: &Host, name: &str) -> bool {
+    host.tools().iter().any(|tool| tool.name == name && tool.asks_first)
 }
 
 /// How long a call of a process may take. Waits of its own are bounded by its wall time only.

@@ -109,6 +109,8 @@ fn lines(definition: &Definition, granted: &grants::Grants) -> Vec<(&'static str
         put("not available", Some(format!("{}: {}", one.tool, one.why)));
     }
     put("never", some(&definition.disallowed_tools));
+    put("asks first", some(&definition.ask_tools));
+    put("rules", some(&definition.rules.iter().map(ToString::to_string).collect::<Vec<_>>()));
     put("readonly", definition.readonly.then(|| "yes".to_owned()));
     put("spawns", definition.may_spawn.as_deref().map(any));
     put("model", some(&definition.model));

@@ -145,6 +145,21 @@ fn from_row(row: &Row<'_>, now: i64) -> rusqlite::Result<Question> {
 /// # Errors
 /// [`QuestionRefused`]; nothing is stored then.
 pub fn ask(tx: &mut Tx<'_>, process: ProcessId, question: &str, limits: &Limits) -> Result<MessageId, QuestionRefused> {
+    let parent = process_table::get(tx.db, process)?.parent;
+    ask_of(tx, process, parent, question, limits)
+}
+
+/// The same where `to` is asked: the parent of the process, or its session where there is none.
+///
+/// # Errors
+/// As for [`ask`].
+pub(crate) fn ask_of(
+    tx: &mut Tx<'_>,
+    process: ProcessId,
+    to: Option<ProcessId>,
+    question: &str,
+    limits: &Limits,
+) -> Result<MessageId, QuestionRefused> {
     if !process_table::may_act(tx.db, Caller::Process(process))? {
         return Err(QuestionRefused::CallerEnded);
     }
@@ -158,11 +173,13 @@ pub fn ask(tx: &mut Tx<'_>, process: ProcessId, question: &str, limits: &Limits)
         return Err(QuestionRefused::TooMany { count, limit: limits.pending_questions });
     }
     let row = process_table::get(tx.db, process)?;
-    let count = super::waiting_for(tx.db, &row, row.parent, limits.queued_messages)?;
+    // A parent that has ended meanwhile has left its questions to the session.
+    let to = to.filter(|to| row.parent == Some(*to));
+    let count = super::waiting_for(tx.db, &row, to, limits.queued_messages)?;
     if count >= limits.queued_messages {
         return Err(QuestionRefused::Full { count, limit: limits.queued_messages });
     }
-    let message = post(tx, &row, Kind::Question, Some(process), row.parent, question)?;
+    let message = post(tx, &row, Kind::Question, Some(process), to, question)?;
     let lives = i64::try_from(limits.question_ms).unwrap_or(i64::MAX);
     tx.db
         .prepare_cached(
@@ -171,10 +188,23 @@ pub fn ask(tx: &mut Tx<'_>, process: ProcessId, question: &str, limits: &Limits)
         )?
         .execute(named_params! {
             ":message": message.to_string(), ":process": process.to_string(),
-            ":to": row.parent.map(|parent| parent.to_string()), ":now": tx.now, ":by": tx.now.saturating_add(lives),
+            ":to": to.map(|parent| parent.to_string()), ":now": tx.now, ":by": tx.now.saturating_add(lives),
         })?;
     tx.wake(crate::store::QUESTIONS);
     Ok(message)
+}
+
+/// Expires a question of a process that nobody has answered.
+///
+/// # Errors
+/// The store's.
+pub(crate) fn expire_one(tx: &Tx<'_>, process: ProcessId, message: MessageId) -> Result<(), StoreError> {
+    tx.db
+        .prepare_cached(
+            "UPDATE questions SET state = 'EXPIRED' WHERE message_id = ?1 AND process_id = ?2 AND state = 'PENDING'",
+        )?
+        .execute([message.to_string(), process.to_string()])?;
+    Ok(())
 }
 
 fn fits(what: &'static str, text: &str, limits: &Limits) -> Result<(), QuestionRefused> {

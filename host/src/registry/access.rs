@@ -3,16 +3,18 @@
 mod hints;
 mod lists;
 mod permissions;
+mod rules;
 
 pub(super) use self::lists::names;
 pub(crate) use self::lists::{bare, is_all, several};
 use self::lists::{both, negated, says_yes};
 use super::Dialect;
 use super::diagnostic::Code;
-use super::fields::{self, LIST_MAX, Names, Rule};
+use super::fields::{LIST_MAX, Names};
 use super::keys::cut;
 use super::known::{self, Field};
 use super::notes::Notes;
+use super::rules::{Action, ToolRule, is_held};
 use super::yaml::{Entry, Kind, Node};
 use crate::caller::MAIN;
 
@@ -27,8 +29,14 @@ pub(super) struct Access {
     doubled: Vec<(String, (u32, u32))>,
     /// Tools that it must not have.
     denied: Vec<String>,
-    /// It names more of those than the bound.
+    /// It names more of those, or of those that are asked for, than the bound.
     too_many: bool,
+    /// Tools for whose calls somebody is asked first.
+    asked: Vec<String>,
+    /// Rules whose order counts.
+    rules: Vec<ToolRule>,
+    /// The same under a key of their own, which is all of them.
+    own_rules: Option<Vec<ToolRule>>,
     /// Where that stands.
     denied_at: (u32, u32),
     /// The tools that rules allow, once a rule refuses all others.
@@ -53,6 +61,8 @@ pub(super) struct Granted {
     /// Whether it may have what it names besides, by service.
     pub(super) services: bool,
     pub(super) denied: Vec<String>,
+    pub(super) asked: Vec<String>,
+    pub(super) rules: Vec<ToolRule>,
     pub(super) readonly: bool,
     pub(super) callers: Option<Vec<String>>,
     pub(super) may_spawn: Option<Vec<String>>,
@@ -85,6 +95,8 @@ impl Access {
         match field {
             Field::Tools => self.tools(entry, notes),
             Field::Denied => self.denied(entry, notes),
+            Field::Asked => self.asks(entry, notes),
+            Field::Rules => self.ordered(entry, notes),
             Field::Permissions => self.permissions(entry, notes),
             Field::Unclear if entry.value.is_null() => return false,
             Field::Unclear => {
@@ -119,7 +131,7 @@ impl Access {
     pub(super) fn lost(&mut self, field: Field, key: &str, line: u32, notes: &mut Notes<'_>) {
         match field {
             Field::Tools => self.tools = Some(Vec::new()),
-            Field::Denied | Field::Unclear | Field::Permissions => self.closed = true,
+            Field::Denied | Field::Asked | Field::Rules | Field::Unclear | Field::Permissions => self.closed = true,
             Field::Mode | Field::Readonly => self.readonly = true,
             Field::Role => (self.readonly, self.not_by_models) = (true, true),
             Field::Callers => self.callers = Some(Vec::new()),
@@ -147,17 +159,24 @@ impl Access {
             let message = format!("`{}` is taken for each name in it", cut(name));
             notes.say(Code::AccessNarrowed, self.denied_at, message, "write a list of names, such as `[a, b]`");
         }
-        for name in self.denied.iter().filter(|name| name.contains('(')) {
-            let message = format!("`{}` is denied for all calls: this host cannot deny some only", cut(name));
+        let whole = |name: &&String| several(name).any(|one| one.contains('(') && !is_held(one));
+        for name in self.denied.iter().filter(whole) {
+            let message = format!("`{}` is denied for all calls: this host cannot tell which are meant", cut(name));
             notes.say(Code::AccessNarrowed, self.denied_at, message, "name the tool without parentheses to mean this");
         }
         if self.too_many {
-            let message = format!("it names more than {LIST_MAX} tools that it must not have, so it has none");
+            let message =
+                format!("it names more than {LIST_MAX} tools that it must not have, or rules, so it has none");
             notes.say(Code::AccessClosed, self.denied_at, message, "name the tools that it may have in `tools`");
             self.closed = true;
         }
         let services = !self.closed && !self.no_services && self.only.is_none();
-        let mut tools = self.tools.or(self.allowed);
+        // What may be done when asked for may be done.
+        let allowed = self.allowed.map(|allowed| {
+            let asked = self.asked.iter().filter(|name| !allowed.contains(name)).cloned().collect();
+            [allowed.clone(), asked].concat()
+        });
+        let mut tools = self.tools.or(allowed);
         if let Some(only) = self.only {
             let allowed = |tool: &String| only.iter().any(|one| bare(one).eq_ignore_ascii_case(bare(tool)));
             tools = Some(match tools {
@@ -175,7 +194,12 @@ impl Access {
         }
         let mut may_spawn = self.may_spawn;
         may_spawn.iter_mut().for_each(|names| names.truncate(LIST_MAX));
-        Granted { tools, services, denied: self.denied, readonly: self.readonly, callers, may_spawn }
+        let (denied, asked, readonly) = (self.denied, self.asked, self.readonly);
+        let mut rules = self.own_rules.unwrap_or(self.rules);
+        if rules.iter().all(|rule| rule.action != Action::Ask && rule.pattern.is_none()) {
+            rules.clear();
+        }
+        Granted { tools, services, denied, asked, rules, readonly, callers, may_spawn }
     }
 
     /// Whether `entry` is Codex's table of settings for its own tools or threads, which names no tool of ours and no
@@ -195,14 +219,15 @@ impl Access {
         if node.is_null() {
             return;
         }
-        let found = names(entry);
+        let mut found = names(entry);
         if found.unreadable {
             closed(entry, "what is no name of a tool gives none", hints::names(entry), notes);
         }
         if !found.refused.is_empty() {
             self.denied_at = place(entry);
-            told_of_asking(entry, notes);
         }
+        found.asked.iter().for_each(|name| self.ask(name));
+        found.taken.append(&mut found.asked);
         self.spawns_in(&found.taken, entry, notes);
         // What only refuses takes away from what there is without it.
         let refuses = found.taken.is_empty() && !found.refused.is_empty();
@@ -221,7 +246,7 @@ impl Access {
     fn denied(&mut self, entry: &Entry, notes: &mut Notes<'_>) {
         let found = names(entry);
         // Whatever a map says of a name behind `disallowedTools`, it is named there.
-        found.taken.iter().chain(&found.refused).for_each(|name| self.deny(name));
+        found.taken.iter().chain(&found.refused).chain(&found.asked).for_each(|name| self.deny(name));
         self.denied_at = place(entry);
         if found.unreadable || says_yes(entry) {
             self.closed = true;
@@ -284,7 +309,8 @@ impl Access {
 
 /// Those who may spawn it, or whom it may spawn; `*` is everyone. What is no name is told to give nothing, as `so` says.
 fn people(entry: &Entry, so: &str, notes: &mut Notes<'_>) -> Vec<String> {
-    let Names { mut taken, refused, unreadable } = names(entry);
+    let Names { mut taken, mut refused, asked, unreadable } = names(entry);
+    refused.extend(asked);
     let all_but = !refused.is_empty() && taken.iter().any(|name| is_all(name));
     if unreadable || all_but {
         closed(entry, so, hints::names(entry), notes);
@@ -336,24 +362,6 @@ fn closed(entry: &Entry, so: &str, hint: &str, notes: &mut Notes<'_>) {
 /// Tells of a list of names outside of these fields in which something is no name.
 pub(super) fn cannot_be_read(entry: &Entry, so: &str, notes: &mut Notes<'_>) {
     closed(entry, so, hints::names(entry), notes);
-}
-
-fn narrowed(entry: &Entry, name: &str, rule: &str, notes: &mut Notes<'_>) {
-    let message = format!("`{}` is under {rule}, which this host cannot keep for a tool: it is not given", cut(name));
-    notes.say(
-        Code::AccessNarrowed,
-        place(entry),
-        message,
-        "write `allow` to give it in any case, or `deny` to mean this",
-    );
-}
-
-/// Tells of each tool of a map that someone is to be asked for.
-fn told_of_asking(entry: &Entry, notes: &mut Notes<'_>) {
-    let Kind::Map(entries) = &entry.value.kind else { return };
-    for inner in entries.iter().filter(|inner| fields::rule(&inner.value) == Rule::Ask) {
-        narrowed(inner, &inner.key, "ask", notes);
-    }
 }
 
 fn place(entry: &Entry) -> (u32, u32) {

@@ -331,6 +331,8 @@ impl<'a> Assembly<'a> {
             services::none(&mut definition.extra);
         }
         definition.disallowed_tools = granted.denied;
+        definition.ask_tools = granted.asked;
+        definition.rules = granted.rules;
         definition.readonly = granted.readonly;
         definition.allowed_callers = granted.callers;
         definition.may_spawn = granted.may_spawn;

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::diagnostic::Diagnostic;
 use super::dialect::Dialect;
 use super::id::AssistantId;
+use super::rules::ToolRule;
 
 /// Where a definition comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -60,6 +61,10 @@ pub struct Definition {
     /// Tools for whose calls somebody has to be asked first, whatever `tools` says. Patterns as in `tools`.
     #[serde(default)]
     pub ask_tools: Vec<String>,
+    /// Rules for calls of tools that it has, whose order counts: of those that fit, the last. What `disallowed_tools` and
+    /// `ask_tools` say comes first.
+    #[serde(default)]
+    pub rules: Vec<ToolRule>,
     /// The models that it wishes for, best first; empty is the spawner's.
     #[serde(default)]
     pub model: Vec<String>,

@@ -13,6 +13,8 @@ pub(super) struct Names {
     pub(super) taken: Vec<String>,
     /// Names that a map refuses.
     pub(super) refused: Vec<String>,
+    /// Names that a map gives where somebody is asked first.
+    pub(super) asked: Vec<String>,
     /// Something in it is no name.
     pub(super) unreadable: bool,
 }
@@ -69,6 +71,7 @@ pub(super) fn names(node: &Node) -> Names {
             for entry in entries {
                 match rule(&entry.value) {
                     Rule::Allow => names.taken.push(entry.key.clone()),
+                    Rule::Ask => names.asked.push(entry.key.clone()),
                     found => {
                         names.unreadable |= matches!(found, Rule::Unreadable | Rule::Some);
                         names.refused.push(entry.key.clone());
@@ -241,7 +244,7 @@ mod tests {
         };
         let told = |taken: &str, refused: &str, unreadable| (taken.to_owned(), refused.to_owned(), unreadable);
         assert_eq!(split("{read: true, write: false, edit: deny}"), told("read", "write edit", false));
-        assert_eq!(split("{read: maybe, bash: ask, x: on}"), told("x", "read bash", true));
+        assert_eq!(split("{read: maybe, bash: ask, x: on}"), told("x", "read", true));
         // What cannot be read is left out, and the rest stays.
         assert_eq!(split("[Read, {a: b}]"), told("Read", "", true));
     }

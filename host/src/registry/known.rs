@@ -20,6 +20,10 @@ pub(super) enum Field {
     Services,
     /// Tools that it must not have.
     Denied,
+    /// Tools for whose calls somebody is asked first.
+    Asked,
+    /// Rules for calls of tools, in an order that counts.
+    Rules,
     /// Tools to which it is restricted, or those from which: nobody can tell.
     Unclear,
     /// Tools allowed and denied, or a rule for each.
@@ -81,6 +85,8 @@ impl Field {
             self,
             Self::Tools
                 | Self::Denied
+                | Self::Asked
+                | Self::Rules
                 | Self::Unclear
                 | Self::Permissions
                 | Self::Mode
@@ -130,6 +136,7 @@ const KNOWN: &[(&str, Field, &[Dialect])] = &[
     ("allowedbuiltinservicealiases", Field::Services, &[AgentMd]),
     ("allowedcallers", Field::Callers, &[AgentMd]),
     ("allowedtools", Field::Tools, &[]),
+    ("asktools", Field::Asked, &[]),
     ("applyto", Field::Unused, &[]),
     ("approvalpolicy", Field::Unused, &[Codex]),
     ("argumenthint", Field::Unused, &[Copilot]),
@@ -195,6 +202,7 @@ const KNOWN: &[(&str, Field, &[Dialect])] = &[
     ("parameters", Field::Kept, &[GooseRecipe]),
     ("permission", Field::Permissions, &[Opencode]),
     ("permissionmode", Field::Mode, &[Claude]),
+    ("permissionrules", Field::Rules, &[]),
     ("permissions", Field::Permissions, &[AgentMd]),
     ("profile", Field::Unused, &[Codex]),
     ("prompt", Field::Prompt, &[]),

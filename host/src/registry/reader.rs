@@ -124,6 +124,7 @@ fn blank(bytes: &[u8], path: &Path, source: Source, dialect: Dialect, system_pro
         tools: None,
         disallowed_tools: Vec::new(),
         ask_tools: Vec::new(),
+        rules: Vec::new(),
         model: Vec::new(),
         tags: Vec::new(),
         allowed_callers: None,

@@ -127,7 +127,8 @@ fn frontmatter(definition: &Definition) -> String {
         system_prompt: _,
         tools,
         disallowed_tools,
-        ask_tools: _,
+        ask_tools,
+        rules,
         model,
         tags,
         allowed_callers,
@@ -176,6 +177,13 @@ fn frontmatter(definition: &Definition) -> String {
         put("disallowedTools", list("disallowedTools", disallowed_tools), &|read| {
             read.disallowed_tools == *disallowed_tools && read.tools.is_none()
         });
+    }
+    if !ask_tools.is_empty() {
+        put("askTools", list("askTools", ask_tools), &|read| read.ask_tools == *ask_tools);
+    }
+    if !rules.is_empty() {
+        let lines: Vec<String> = rules.iter().map(ToString::to_string).collect();
+        put("permissionRules", one("permissionRules", json!(lines)), &|_| true);
     }
     match model.as_slice() {
         [] => {}

@@ -1,5 +1,10 @@
 //! The tools of one run: those of the host and the app, and those of tool servers.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use assistant_protocol::ids::MessageId;
 use assistant_protocol::types::ToolSpec;
 use serde_json::json;
 
@@ -19,6 +24,10 @@ use super::link::Link;
 pub(super) struct Kit {
     pub(super) policy: Policy,
     pub(super) servers: Servers,
+    /// What was consented to for the rest of the run: tools with the rules that ask.
+    pub(super) consents: Mutex<BTreeSet<(String, String)>>,
+    /// Questions about calls that nobody has answered yet, by tool and arguments.
+    pub(super) asked: Mutex<BTreeMap<(String, String), MessageId>>,
     items: Vec<Item>,
 }
 
@@ -61,7 +70,13 @@ impl Kit {
             let read_blob = host.tools().iter().find(|tool| tool.name == READ_BLOB);
             items.extend(read_blob.map(|tool| Item { for_blobs: true, ..item(tool) }));
         }
-        Self { policy: Policy::of(definition, host.tool_aliases()), servers: Servers::default(), items }
+        Self {
+            policy: Policy::of(definition, host.tool_aliases()).within(row.working_dir.clone().map(PathBuf::from)),
+            servers: Servers::default(),
+            consents: Mutex::default(),
+            asked: Mutex::default(),
+            items,
+        }
     }
 
     /// Adds the tools of the servers that the definition names, and starts them where they do not run. Those that cannot

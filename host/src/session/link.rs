@@ -29,6 +29,7 @@ use crate::tools::{self, Along, CallError};
 use super::answer::Answering;
 use super::hand_in::LastTurn;
 use super::kit::Kit;
+use super::permit;
 use super::stall::Pulse;
 use super::tool_call;
 use super::turn::{self, Conversation};
@@ -182,11 +183,15 @@ impl Link {
     }
 
     /// The thread that a request names must be the runner's own.
-    pub(super) fn own(&self, thread: ThreadId) -> Result<(), RpcError> {
+    ///
+    /// # Errors
+    /// `foreign_thread`, which is recorded as the refusal of `what`.
+    pub(super) async fn own(&self, thread: ThreadId, what: &str) -> Result<(), RpcError> {
         if thread == self.row.thread {
             return Ok(());
         }
         let message = format!("the thread of this runner is {}, not {thread}", self.row.thread);
+        permit::refuse(self, None, what, &message, &Value::Null).await;
         Err(RpcError::new(Kind::ForeignThread, message))
     }
 
@@ -262,12 +267,14 @@ where
 {
     if !link.row.tools.iter().any(|granted| granted == tool) {
         let message = format!("the definition of `{}` grants no {tool}", link.row.assistant_id);
+        permit::refuse(&link, None, tool, &message, &Value::Null).await;
         return Err(RpcError::new(Kind::NotPermitted, message).with("thread_id", thread.to_string()));
     }
     let internal = |error: serde_json::Error| RpcError::new(Kind::InternalError, error.to_string());
     let Value::Object(arguments) = serde_json::to_value(&params).map_err(internal)? else {
         return Err(RpcError::new(Kind::InvalidParams, "the params are an object"));
     };
+    permit::permit_method(&link, tool, &arguments).await?;
     let _in_flight = link.pulse.exempt();
     let caller = Caller::Process(link.row.id);
     // It stands in no conversation: what it hands over is the runner's as soon as it is answered.
@@ -278,6 +285,7 @@ where
         match tools::call(&link.host, caller, tool, arguments, cx.cancelled.clone(), along).await {
             Ok(output) => serde_json::from_value(output.value).map_err(internal),
             Err(CallError::Tool(error)) => {
+                permit::note(&link, None, tool, &error).await;
                 let kind = match error.code.as_str() {
                     "not_permitted" => Kind::NotPermitted,
                     "internal" => Kind::InternalError,
@@ -303,7 +311,7 @@ where
 }
 
 async fn on_progress(link: Arc<Link>, params: ProgressParams, _: CallCx) -> Result<Empty, RpcError> {
-    link.own(params.thread_id)?;
+    link.own(params.thread_id, "on_progress").await?;
     link.progress(&params.text, params.fraction).await;
     Ok(Empty {})
 }

@@ -32,11 +32,12 @@ pub(super) async fn on_tool_call(
     params: ToolCallParams,
     cx: CallCx,
 ) -> Result<ToolCallResult, RpcError> {
-    link.own(params.thread_id)?;
+    link.own(params.thread_id, &params.tool_name).await?;
     let kit = link.kit();
     let Some(item) = kit.find(&params.tool_name) else {
         let shown: String = params.tool_name.chars().take(64).collect();
-        permit::refuse(&link, &params.call_id, &shown, "no tool of this assistant has that name").await;
+        let rule = "no tool of this assistant has that name";
+        permit::refuse(&link, Some(&params.call_id), &shown, rule, &params.arguments).await;
         let message = format!("there is no tool `{shown}`; this assistant has: {}", kit.names());
         return Err(RpcError::new(Kind::UnknownTool, message));
     };
@@ -66,7 +67,9 @@ pub(super) async fn on_tool_call(
     });
     let _in_flight = link.pulse.exempt();
     let call = || link.while_needed(&cx, call_tool(&link, item, &params, &cx, &recorder));
-    let (begun, called) = if tools::only_looks(&link.host, &params.tool_name) {
+    // A question is asked once, however often a call is made.
+    let at_once = tools::only_looks(&link.host, &params.tool_name) && !permit::asks(&link, item, &params.arguments);
+    let (begun, called) = if at_once {
         let (begun, called) = tokio::join!(begun, call());
         (begun?, Some(called))
     } else {
@@ -132,16 +135,24 @@ async fn call_tool(
         }
         Ok(arguments) => {
             let within = tools::time_limit(&link.host, &params.tool_name, &link.limits);
+            let permitted = async {
+                if !item.for_blobs {
+                    permit(link, item, &arguments, cx, recorder).await?;
+                }
+                let called = tokio::time::timeout(within, make(link, item, arguments, cx, recorder, within)).await;
+                called.unwrap_or_else(|_| Err(ToolError::too_slow(within).into()))
+            };
             tokio::select! {
                 biased;
                 hand_in = link.last_turn.until_told() => Err(hand_in.refusal().into()),
-                called = tokio::time::timeout(within, make(link, item, arguments, cx, recorder, within)) => {
-                    called.unwrap_or_else(|_| Err(ToolError::too_slow(within).into()))
-                }
+                called = permitted => called,
             }
         }
         Err(error) => Err(error.into()),
     };
+    if let Err(CallError::Tool(error)) = &called {
+        permit::note(link, Some(&recorder.call_id), &params.tool_name, error).await;
+    }
     match called {
         Ok(output) if output.recorded => Ok(Called::Recorded(output.result())),
         Ok(output) if output.content.is_some() => Ok(Called::Given(output.result())),
@@ -153,7 +164,7 @@ async fn call_tool(
     }
 }
 
-/// Makes a call where it is permitted: the host's own tools and the app's by the table, others by their server.
+/// Makes a call that is permitted: the host's own tools and the app's by the table, others by their server.
 async fn make(
     link: &Link,
     item: &Item,
@@ -162,9 +173,6 @@ async fn make(
     recorder: &Recorder,
     within: Duration,
 ) -> Result<Output, CallError> {
-    if !item.for_blobs {
-        permit(link, item, &recorder.call_id, &arguments).await?;
-    }
     let Some(served) = &item.served else {
         let along = Along {
             recorder: Some(recorder.clone()),

@@ -89,7 +89,7 @@ pub(super) async fn on_llm_request(
     params: LlmRequestParams,
     cx: CallCx,
 ) -> Result<LlmRequestResult, RpcError> {
-    link.own(params.thread_id)?;
+    link.own(params.thread_id, "on_llm_request").await?;
     link.while_needed(&cx, turn(&link, params)).await
 }
 

@@ -8,10 +8,9 @@ use assistant_protocol::types::Part;
 use futures::FutureExt;
 use serde_json::json;
 
-use super::{Audience, Call, Output, Tool, ToolError, as_text, wait};
-use crate::app::{AppCall, AppOutput, AppTool, Approval, Decision, TOOL_NAME_CHARS_MAX};
+use super::{Audience, Call, Output, Tool, ToolError, as_text, consent};
+use crate::app::{AppCall, AppOutput, AppTool, Decision, TOOL_NAME_CHARS_MAX};
 use crate::caller::Caller;
-use crate::events::{self, Kind};
 use crate::host::OpenError;
 use crate::limits::Limits;
 use crate::process_table::{self, Process};
@@ -124,27 +123,7 @@ async fn approved(tool: &AppTool, call: &Call, process: Option<&Process>, within
         let message = format!("the call of {} is not approved: {why}", tool.name);
         ToolError::new("not_permitted", message, "Go on without it, and say so.")
     };
-    let Some(approval) = call.host.approval().cloned() else {
-        return Err(denied("it needs approval, and this host has nobody who approves"));
-    };
-    let ask = Approval {
-        process: process.map(|process| process.id),
-        assistant_id: process.map(|process| process.assistant_id.clone()),
-        tool: tool.name.clone(),
-        arguments: call.arguments.clone(),
-    };
-    let decision = wait::while_waiting(call, tokio::time::timeout(within, approval.approve(ask))).await?;
-    let decision = decision.unwrap_or_else(|_| Decision::Deny { reason: "nobody decided in time".to_owned() });
-    if let (Some(process), Some(recorder)) = (process.map(|process| process.id), &call.along.recorder) {
-        let mut told = json!({ "call_id": recorder.call_id, "tool": tool.name, "approved": true });
-        if let Decision::Deny { reason } = &decision {
-            told["approved"] = false.into();
-            told["reason"] = reason.as_str().into();
-        }
-        let recorded = call.host.store().write(move |tx| events::record(tx, process, Kind::ToolCall, &told));
-        recorded.await?;
-    }
-    match decision {
+    match consent::by_app(call, process, &tool.name, within).await? {
         Decision::Allow => Ok(()),
         Decision::Deny { reason } => Err(denied(&reason)),
     }

@@ -13,9 +13,9 @@ use serde::Serialize;
 use self::aliases::{ALIASES, DEFAULT_GRANTS, SPAWNING, TALK, alias};
 use self::denied::Known;
 pub(crate) use self::foreign::is_foreign;
-pub(crate) use self::roles::{roles_of, why_unavailable};
-use super::Tool;
-use crate::registry::{Definition, bare, is_spawner, nearest_name, several};
+pub(crate) use self::roles::{EDIT, FETCH, RUN, WRITE, roles_of, why_unavailable};
+use super::{Tool, policy};
+use crate::registry::{Definition, bare, is_held, is_spawner, nearest_name, pattern, several, subject};
 
 /// A tool that a definition asks for and that is not here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, serde::Deserialize, JsonSchema)]
@@ -50,13 +50,15 @@ pub fn grant(asked: Option<&[String]>, aliases: &BTreeMap<String, String>, table
             found if found.is_empty() => {
                 grants.unavailable.push(Unavailable { tool: name.clone(), why: why_unavailable(bare(name)) });
             }
-            _ if is_restricted(name) => grants.unavailable.push(Unavailable {
-                tool: name.clone(),
-                why: "it is asked for some calls only, which no tool of this host can be held to; without the parentheses \
-                      it is asked for all"
-                    .to_owned(),
-            }),
-            found => grants.tools.extend(found),
+            found => match found.into_iter().filter(|tool| holds(name, tool)).collect::<Vec<_>>() {
+                held if held.is_empty() => grants.unavailable.push(Unavailable {
+                    tool: name.clone(),
+                    why: "it is asked for some calls only, to which calls of this tool cannot be held; without the \
+                          parentheses it is asked for all"
+                        .to_owned(),
+                }),
+                held => grants.tools.extend(held),
+            },
         }
     }
     grants.tools.sort();
@@ -75,7 +77,8 @@ pub fn of_definition(definition: &Definition, aliases: &BTreeMap<String, String>
     if !denied.is_empty() {
         grants.tools.retain(|tool| {
             let known = Known::new(tool, aliases, table);
-            !denied.iter().any(|denied| known.is_denied(denied))
+            let whole = |one: &str| !denies_some(one, tool) && known.is_denied(one);
+            !denied.iter().any(|denied| several(denied).any(whole))
         });
     }
     if definition.readonly {
@@ -105,12 +108,33 @@ pub(crate) fn misspelt(
     })
 }
 
-/// Whether `name` asks for some calls of a tool only, as `Bash(git log:*)` does. What stands behind a tool that spawns is
-/// whom it may spawn, which is kept.
-fn is_restricted(name: &str) -> bool {
-    let Some((bare, rest)) = name.split_once('(') else { return false };
+/// Whether calls of `tool` can be held to what `name` says of them in parentheses, as `Bash(git log:*)` does. What stands
+/// behind a tool that spawns is whom it may spawn, which is kept.
+fn holds(name: &str, tool: &str) -> bool {
+    let Some((bare, rest)) = name.split_once('(') else { return true };
     let all = matches!(rest.trim_end().trim_end_matches(')').trim(), "" | "*" | ":*");
-    !all && !is_spawner(bare)
+    // What has no end is no pattern.
+    all || is_spawner(bare) || (pattern(name).is_some() && (policy::holds(tool) || subject(bare).is_some()))
+}
+
+/// Whether `denied` takes `tool` away for some of its calls only: it is kept, and they are refused.
+fn denies_some(denied: &str, tool: &str) -> bool {
+    let spawns = is_spawner(bare(denied));
+    is_held(denied) && (policy::holds(tool) || (spawns && SPAWNING.contains(&tool)))
+}
+
+/// Whether a name that a definition asks for stands for `tool`, which is there.
+pub(super) fn stands_for(name: &str, tool: &str, aliases: &BTreeMap<String, String>) -> bool {
+    let bare = bare(name);
+    let wanted = aliases.get(bare).map_or(bare, String::as_str);
+    let of_prefix = wanted.strip_suffix('*').filter(|prefix| prefix.ends_with("__"));
+    let of_alias = || alias(wanted).contains(&tool);
+    wanted == tool || of_prefix.is_some_and(|prefix| tool.starts_with(prefix)) || of_alias()
+}
+
+/// Whether `denied`, as a definition names it, is `tool` or a group of tools with it.
+pub(super) fn denies(denied: &str, tool: &str, aliases: &BTreeMap<String, String>) -> bool {
+    Known::new(tool, aliases, &[]).is_denied(denied)
 }
 
 fn names_of(name: &str, aliases: &BTreeMap<String, String>, table: &[Tool]) -> Vec<String> {
@@ -187,8 +211,9 @@ mod tests {
             &[],
         );
         check(Some(&["send_message"]), &["send_message"], &[]);
-        // No more than what is asked for: a tool cannot be held to some calls.
-        check(Some(&["Read(src/**)", "LS(*)"]), &["list_files"], &["Read(src/**)"]);
+        // Calls of these can be held to some; of others they cannot.
+        check(Some(&["Read(src/**)", "LS(*)", "send_message(x)"]), &["list_files", "read_file"], &["send_message(x)"]);
+        check(Some(&["Read(src/**"]), &[], &["Read(src/**"]);
     }
 
     #[test]
@@ -244,7 +269,7 @@ mod tests {
         let talk = ["ask_parent", "check_answer", "recv_message", "send_message"];
         check("tools: [Read, LS]\ndisallowedTools: Read", &["list_files"]);
         check("tools: [Read, LS]\ndisallowedTools: READ_FILE", &["list_files"]);
-        check("tools: [Read, LS]\ndisallowedTools: [Read(src/*)]", &["list_files"]);
+        check("tools: [Read, LS]\ndisallowedTools: [Read(src/*)]", &["list_files", "read_file"]);
         check("tools: [Read, LS]\ndisallowedTools: ['*']", &[]);
         check("disallowedTools: [read_*, list*]", &talk);
         // Searching shows what stands in files: it goes with reading, not the other way round.
@@ -254,9 +279,7 @@ mod tests {
             check(&format!("disallowedTools: {all}"), &[]);
         }
         check("permissions: {deny: true}", &[]);
-        for read_and_list in
-            ["'Read; LS'", "Read LS", "Read|LS", "['Read; LS']", "Read(a); LS", "Read(a, LS", "Read and LS."]
-        {
+        for read_and_list in ["'Read; LS'", "Read LS", "Read|LS", "['Read; LS']", "Read(a, LS", "Read and LS."] {
             check(&format!("disallowedTools: {read_and_list}"), &talk);
         }
         check("tools: [Task, recv_message]\ndisallowedTools: Task", &["recv_message"]);

@@ -1,10 +1,35 @@
 //! What an assistant may call, and with what: the rules of its definition, looked at before each call.
+//!
+//! A rule names a tool, and perhaps in parentheses which of its calls: `Bash(git log:*)`, `Read(src/**)`,
+//! `WebFetch(domain:docs.rs)`, `mcp__github__*`. What refuses comes before what asks, and that before what allows, in
+//! whatever order they stand; only rules whose order counts ([`Definition::rules`]) are read the other way: of those that
+//! fit, the last. A call that cannot be understood is refused where a rule for some calls may be about it.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
-use crate::registry::Definition;
+use crate::registry::{Action, Definition, Subject, bare, several, subject};
+
+mod calls;
+mod entry;
+mod glob;
+mod names;
+mod paths;
+mod shell;
+mod subject;
+mod urls;
+mod wider;
+
+use self::calls::Calls;
+use self::entry::{Entry, Style};
+pub(crate) use self::wider::{allows_itself, exceeds};
+
+/// Tools that are a word with those around the process: no `*` has anybody asked before them.
+const TALK: &[&str] = &["ask_parent", "check_answer", "final_answer", "recv_message", "send_message"];
+/// Names of one message.
+const NAMED_MAX: usize = 8;
 
 /// A tool, as rules speak of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,28 +60,164 @@ pub enum Verdict {
 /// The rules of one definition.
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
-    tools: Option<Vec<String>>,
+    /// Tools that it has; none is those that it has without a word about them.
+    allow: Option<Vec<Entry>>,
+    deny: Vec<Entry>,
+    ask: Vec<Entry>,
+    /// Rules whose order counts.
+    ordered: Vec<(Entry, Action)>,
+    readonly: bool,
+    aliases: BTreeMap<String, String>,
+    /// Where relative paths start.
+    folder: Option<PathBuf>,
 }
 
 impl Policy {
     /// The rules of `definition`; `aliases` are those of the configuration.
     #[must_use]
     pub fn of(definition: &Definition, aliases: &BTreeMap<String, String>) -> Self {
-        let _ = aliases;
-        Self { tools: definition.tools.clone() }
+        let entries = |names: &[String]| names.iter().map(|name| Entry::read(name, Style::List)).collect();
+        let each = |names: &[String]| {
+            names.iter().flat_map(|name| several(name)).map(|name| Entry::read(name, Style::List)).collect()
+        };
+        let ordered = definition.rules.iter().map(|rule| (Entry::ordered(rule), rule.action));
+        Self {
+            allow: definition.tools.as_deref().map(entries),
+            deny: each(&definition.disallowed_tools),
+            ask: entries(&definition.ask_tools),
+            ordered: ordered.collect(),
+            readonly: definition.readonly,
+            aliases: aliases.clone(),
+            folder: None,
+        }
+    }
+
+    /// The same for a process whose folder is `folder`: relative paths start there.
+    #[must_use]
+    pub fn within(self, folder: Option<PathBuf>) -> Self {
+        Self { folder, ..self }
     }
 
     /// Whether an assistant is offered a tool of a server at all.
     #[must_use]
     pub fn offers(&self, tool: ToolName<'_>) -> bool {
-        let _ = tool;
-        self.tools.is_none()
+        let given = match &self.allow {
+            Some(allow) => allow.iter().any(|entry| self.stands_for(entry, tool)),
+            None => true,
+        };
+        given && !self.deny.iter().any(|entry| !self.is_held(entry, tool) && self.names(entry, tool))
     }
 
     /// What becomes of a call of a tool that is offered.
     #[must_use]
     pub fn judge(&self, tool: ToolName<'_>, arguments: &Map<String, Value>) -> Verdict {
-        let _ = (tool, arguments);
-        Verdict::Allow
+        let calls = Calls { tool, arguments, subject: self.subject(tool), folder: self.folder.as_deref() };
+        let refuses = |rule: String| Verdict::Deny { rule };
+        for entry in self.deny.iter().filter(|entry| self.concerns(entry, tool)) {
+            match calls.may_be(entry) {
+                Ok(false) => {}
+                Ok(true) => return refuses(format!("`{}` is denied", entry.written)),
+                Err(why) => return refuses(format!("{why}, and `{}` is denied", entry.written)),
+            }
+        }
+        let mut verdict = match self.last(&calls) {
+            Ok(verdict) => verdict,
+            Err(why) => return refuses(why),
+        };
+        if matches!(verdict, Verdict::Deny { .. }) {
+            return verdict;
+        }
+        if let Err(rule) = self.given(&calls) {
+            return refuses(rule);
+        }
+        for entry in self.ask.iter().filter(|entry| self.concerns(entry, tool)) {
+            let exempt = entry.is_all() && TALK.contains(&tool.tool) && tool.server.is_none();
+            if !exempt && calls.may_be(entry).unwrap_or(true) {
+                verdict = Verdict::Ask { rule: entry.written.clone() };
+                break;
+            }
+        }
+        verdict
+    }
+
+    /// Whether an assistant may be spawned, by its id: as [`Policy::judge`] says of a spawn that names it.
+    pub(crate) fn judge_spawn(&self, assistant: &str) -> Verdict {
+        let arguments = Map::from_iter([("assistant_id".to_owned(), Value::from(assistant))]);
+        self.judge(ToolName { server: None, tool: "spawn_assistant" }, &arguments)
+    }
+
+    /// Whether calls of a tool can be held to a rule for some of them.
+    fn is_held(&self, entry: &Entry, tool: ToolName<'_>) -> bool {
+        !entry.patterns.is_empty() && self.subject(tool).is_some()
+    }
+
+    /// What calls of a tool are about: by its own name, or by a name that the configuration gives it.
+    fn subject(&self, tool: ToolName<'_>) -> Option<Subject> {
+        let by_name = subject::of_tool(tool);
+        let called = |(alias, name): (&String, &String)| names::is_tool(name, tool).then(|| subject(alias)).flatten();
+        by_name.or_else(|| self.aliases.iter().find_map(called))
+    }
+
+    /// Whether an entry gives a tool.
+    fn stands_for(&self, entry: &Entry, tool: ToolName<'_>) -> bool {
+        names::stands_for(&entry.name, tool, &self.aliases)
+    }
+
+    /// Whether an entry that takes a tool away names it, in whatever spelling.
+    fn names(&self, entry: &Entry, tool: ToolName<'_>) -> bool {
+        names::denies(&entry.name, tool, &self.aliases)
+    }
+
+    /// Whether an entry that refuses or asks may be about calls of a tool.
+    fn concerns(&self, entry: &Entry, tool: ToolName<'_>) -> bool {
+        let same =
+            !entry.patterns.is_empty() && subject(&entry.name).is_some_and(|about| self.subject(tool) == Some(about));
+        // The host's own table has those that are denied for all calls no more.
+        let own = entry.patterns.is_empty() && tool.server.is_none() && entry.is_all();
+        same || own || self.names(entry, tool)
+    }
+
+    /// What the last of the rules whose order counts says.
+    fn last(&self, calls: &Calls<'_>) -> Result<Verdict, String> {
+        let about = |entry: &Entry| {
+            let exempt = entry.is_all() && TALK.contains(&calls.tool.tool) && calls.tool.server.is_none();
+            let same = subject(&entry.name).is_some_and(|about| calls.subject == Some(about));
+            !exempt && (entry.is_all() || same || self.stands_for(entry, calls.tool))
+        };
+        let rules: Vec<(&Entry, Action)> =
+            self.ordered.iter().filter(|(entry, _)| about(entry)).map(|(entry, action)| (entry, *action)).collect();
+        if rules.is_empty() { Ok(Verdict::Allow) } else { calls.last(&rules) }
+    }
+
+    /// Whether what the definition gives is this call.
+    fn given(&self, calls: &Calls<'_>) -> Result<(), String> {
+        let Some(allow) = &self.allow else { return Ok(()) };
+        let named: Vec<&Entry> = allow.iter().filter(|entry| self.stands_for(entry, calls.tool)).collect();
+        // Whom it may spawn is looked at when it is known who that is.
+        let whole = |entry: &&Entry| entry.patterns.is_empty() || calls.subject == Some(Subject::Assistant);
+        if named.is_empty() || named.iter().any(|entry| whole(entry)) {
+            return Ok(());
+        }
+        let writes =
+            allow.iter().filter(|entry| subject(bare(&entry.name)) == Some(Subject::WritePath)).collect::<Vec<_>>();
+        calls.are(&named, &writes)
     }
 }
+
+/// Whether calls of a tool of the host or the app can be held to patterns.
+pub(crate) fn holds(tool: &str) -> bool {
+    subject::of_tool(ToolName { server: None, tool }).is_some()
+}
+
+/// Several entries, for a message.
+fn list(entries: &[&Entry]) -> String {
+    let mut named: Vec<String> =
+        entries.iter().take(NAMED_MAX).map(|entry| crate::text::cut(&entry.written, 100)).collect();
+    if entries.len() > NAMED_MAX {
+        named.push(format!("{} more", entries.len() - NAMED_MAX));
+    }
+    named.join(", ")
+}
+
+#[cfg(test)]
+mod tests;

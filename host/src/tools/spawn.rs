@@ -136,12 +136,14 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
         None => choose(&call, &params).await?,
     };
     let host = call.host.clone();
-    let (parent, spawns) = match call.caller {
-        Caller::Process(id) => host.store().read(move |db| choose::parent(db, id)).await?,
-        Caller::Session(_) => (None, None),
+    let named = params.assistant_id.is_some();
+    let parent = match call.caller {
+        Caller::Process(id) => host.store().read(move |db| choose::parent(db, id, named)).await?,
+        Caller::Session(_) => None,
     };
     let mut granted = grants::of_definition(&definition, host.tool_aliases(), host.tools());
-    may_spawn(&definition, &granted.tools, parent.as_ref(), spawns.as_deref())?;
+    may_spawn(&definition, &granted.tools, parent.as_ref(), host.tool_aliases())?;
+    let parent = parent.map(|parent| parent.row);
     let wish: Vec<String> = params.model.iter().cloned().chain(definition.model.clone()).collect();
     let choice = choose_model(&call, &wish, params.model.as_deref(), parent.as_ref())?;
     let base = parent.as_ref().and_then(|parent| parent.working_dir.clone()).map(PathBuf::from);

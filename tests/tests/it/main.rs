@@ -21,6 +21,8 @@ mod doors;
 mod embedding;
 #[cfg(target_os = "linux")]
 mod endings;
+#[cfg(unix)]
+mod escapes;
 #[cfg(target_os = "linux")]
 mod faults;
 mod finding;
@@ -40,6 +42,7 @@ mod mcp;
 mod mixed;
 mod models;
 mod mutants;
+mod permissions;
 mod plans;
 mod progress;
 mod questions;

@@ -10,6 +10,8 @@ pub(super) const PARENTHESES: &str =
     "name them, as in `Agent(reviewer)`, or leave the parentheses out to mean everyone";
 pub(super) const PERMISSIONS: &str = "write `allow`, `deny`, or a map of rules, such as `{bash: deny}`";
 pub(super) const RULE: &str = "write `allow` or `deny` behind the name of the tool";
+pub(super) const RULES: &str = "write a list of rules, such as `['bash(git *): allow', 'bash: ask']`, at most 256";
+pub(super) const RULE_OF_ONE: &str = "write `allow` to give it in any case, `ask` to be asked, or `deny` to mean this";
 pub(super) const UNCLEAR: &str =
     "write `tools` for those that it may have, or `disallowedTools` for those that it must not";
 

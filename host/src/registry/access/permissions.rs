@@ -1,14 +1,19 @@
 //! Permissions: allowed and denied tools, or a rule for each, as three systems write them.
 
+use super::super::diagnostic::Code;
 use super::super::fields::{self, Rule};
+use super::super::keys::cut;
 use super::super::known::{self, Field};
 use super::super::notes::Notes;
+use super::super::rules::Action;
 use super::super::yaml::{Entry, Kind};
 use super::lists::{both, either, names, says_yes};
-use super::{Access, closed, hints, narrowed, place};
+use super::{Access, closed, hints, place};
 
 /// What the rule `edit` is for besides the tool of that name.
 const EDITORS: &[&str] = &["write", "patch", "multiedit", "write_file"];
+/// Those of opencode's tools, folded, whose calls can be held to patterns.
+const HELD: &[&str] = &["bash", "edit", "list", "read", "task", "webfetch", "write"];
 /// Tools of opencode, folded: what stands below one are patterns of what it is called with.
 const RULED: &[&str] = &[
     "bash",
@@ -47,7 +52,8 @@ impl Access {
             Kind::Scalar { .. } => match fields::rule(&entry.value) {
                 Rule::Allow => {}
                 Rule::Deny => self.closed = true,
-                Rule::Ask | Rule::Some | Rule::Unreadable => {
+                Rule::Ask => self.add_rule("*", None, Action::Ask),
+                Rule::Some | Rule::Unreadable => {
                     self.closed = true;
                     closed(entry, NOTHING, hints::PERMISSIONS, notes);
                 }
@@ -86,17 +92,18 @@ impl Access {
         }
     }
 
-    fn asks(&mut self, entry: &Entry, notes: &mut Notes<'_>) {
-        self.denied_at = place(entry);
+    pub(super) fn asks(&mut self, entry: &Entry, notes: &mut Notes<'_>) {
         let found = names(entry);
         if found.unreadable || says_yes(entry) {
             self.closed = true;
             closed(entry, "it has no tools", hints::denied(entry), notes);
         }
-        for name in found.taken.iter().chain(&found.refused) {
-            narrowed(entry, name, "ask", notes);
-            self.deny(name);
+        if !found.refused.is_empty() {
+            self.denied_at = place(entry);
         }
+        found.refused.iter().for_each(|name| self.deny(name));
+        self.spawns_in(&found.taken, entry, notes);
+        found.taken.iter().chain(&found.asked).for_each(|name| self.ask(name));
     }
 
     fn allows(&mut self, entry: &Entry, notes: &mut Notes<'_>) {
@@ -108,8 +115,10 @@ impl Access {
             self.denied_at = place(entry);
         }
         found.refused.iter().for_each(|name| self.deny(name));
+        found.asked.iter().for_each(|name| self.ask(name));
         self.spawns_in(&found.taken, entry, notes);
-        let allowed = notes.bounded(found.taken, &entry.key, (entry.line, entry.column));
+        let named = [found.taken, found.asked].concat();
+        let allowed = notes.bounded(named, &entry.key, (entry.line, entry.column));
         self.allowed = Some(both(self.allowed.take(), allowed));
     }
 
@@ -120,10 +129,24 @@ impl Access {
         let name = entry.key.as_str();
         let rule = fields::rule(&entry.value);
         let tool = RULED.contains(&folded);
+        let all = folded.chars().all(|c| c == '*');
+        if let Kind::Map(inner) = &entry.value.kind
+            && let Some(rules) = held(folded, inner, rule)
+        {
+            return self.some(name, &rules);
+        }
         match rule {
             Rule::Allow | Rule::Deny => {}
-            Rule::Ask => narrowed(entry, name, "ask", notes),
-            Rule::Some => narrowed(entry, name, "a rule for some arguments", notes),
+            Rule::Ask if tool || !matches!(entry.value.kind, Kind::Map(_)) => {
+                let name = if all { "*" } else { name };
+                self.add_rule(name, None, Action::Ask);
+                self.only.iter_mut().for_each(|only| only.push(name.to_owned()));
+                return;
+            }
+            Rule::Ask | Rule::Some => {
+                let message = format!("`{}` is under rules that cannot be kept for a tool: it is not given", cut(name));
+                notes.say(Code::AccessNarrowed, place(entry), message, hints::RULE_OF_ONE);
+            }
             Rule::Unreadable => closed(entry, "it does not have that tool", hints::RULE, notes),
         }
         match &entry.value.kind {
@@ -136,10 +159,10 @@ impl Access {
             Kind::Seq(_) => self.closed = true,
             Kind::Map(_) | Kind::Scalar { .. } => {}
         }
-        let all = folded.chars().all(|c| c == '*');
         match rule {
-            Rule::Allow if all => {}
+            Rule::Allow if all => self.add_rule("*", None, Action::Allow),
             Rule::Allow => {
+                self.add_rule(name, None, Action::Allow);
                 if let Some(only) = &mut self.only {
                     only.push(name.to_owned());
                 }
@@ -155,6 +178,33 @@ impl Access {
             }
         }
     }
+
+    /// A tool is given for the calls that rules of its own let pass.
+    fn some(&mut self, name: &str, rules: &[(String, Action)]) {
+        self.only.iter_mut().for_each(|only| only.push(name.to_owned()));
+        for (pattern, action) in rules {
+            self.add_rule(name, Some(pattern), *action);
+        }
+    }
+}
+
+/// Patterns for calls of one tool, with the rule of each in the order in which they stand; none where they are all one, or
+/// where calls of that tool cannot be held to patterns.
+fn held(folded: &str, entries: &[Entry], whole: Rule) -> Option<Vec<(String, Action)>> {
+    let all_allowed = whole == Rule::Allow;
+    let kept = HELD.contains(&folded) && !all_allowed && whole != Rule::Unreadable;
+    let rule = |entry: &Entry| {
+        let action = match (&entry.value.kind, fields::rule(&entry.value)) {
+            (Kind::Scalar { .. }, Rule::Allow) => Action::Allow,
+            (Kind::Scalar { .. }, Rule::Ask) => Action::Ask,
+            (Kind::Scalar { .. }, Rule::Deny) => Action::Deny,
+            _ => return None,
+        };
+        Some((entry.key.clone(), action))
+    };
+    // All patterns refused where one of them is for every call: the tool is.
+    let denied = whole == Rule::Deny && entries.iter().any(|entry| entry.key == "*");
+    if kept && !denied { entries.iter().map(rule).collect() } else { None }
 }
 
 /// Whether what stands behind `ask` are tools to ask for, rather than a rule for a tool of that name.

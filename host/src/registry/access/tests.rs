@@ -20,6 +20,13 @@ fn told_of(path: &str, file: &str) -> String {
     if !found.disallowed_tools.is_empty() {
         told.push_str(&format!(" not {}", found.disallowed_tools.join(" ")));
     }
+    if !found.ask_tools.is_empty() {
+        told.push_str(&format!(" ask {}", found.ask_tools.join(" ")));
+    }
+    if !found.rules.is_empty() {
+        let rules: Vec<String> = found.rules.iter().map(ToString::to_string).collect();
+        told.push_str(&format!(" rules {}", rules.join(", ")));
+    }
     if found.readonly {
         told.push_str(" readonly");
     }
@@ -93,17 +100,18 @@ fn what_cannot_be_read_opens_nothing() {
     check("tools: [Read, {a: b}]", "[Read] access_closed@4");
     check("tools: [[Read]]", "[] access_closed@4");
     check("tools: {}", "[]");
-    check("disallowedTools: Bash(rm:*)", "- not Bash(rm:*) access_narrowed@4");
-    check("tools: {read: true, bash: ask}", "[read] not bash access_narrowed@4");
+    check("disallowedTools: Bash(rm:*)", "- not Bash(rm:*)");
+    check("disallowedTools: Skill(x)", "- not Skill(x) access_narrowed@4");
+    check("tools: {read: true, bash: ask}", "[read bash] ask bash");
     check("disallowedTools: [Bash, {a: b}]", "[] not Bash access_closed@4");
     check("disallowedTools: [Bash, Write", "- not Bash Write");
     check("disallowedTools: Bash: yes", "[] not yes access_closed@4");
-    check("permission: {bash: ask}", "- not bash access_narrowed@4");
-    check("permission:\n  bash:\n    '*': deny\n    'git *': allow", "- not bash access_narrowed@6");
+    check("permission: {bash: ask}", "- rules bash: ask");
+    check("permission:\n  bash:\n    '*': deny\n    'git *': allow", "- rules bash(*): deny, bash(git *): allow");
     check("permission: {bash: {x: [y]}}", "- not bash access_closed@4");
     check("permission: {'*': sometimes, read: allow}", "[read] access_closed@4");
     check("permission: perhaps", "[] access_closed@4");
-    check("permissions: {ask: [Bash]}", "- not Bash access_narrowed@4");
+    check("permissions: {ask: [Bash]}", "- ask Bash");
     check("permissions: {allow: {a: [b]}}", "[] not a access_closed@4");
     check("permissions: {deny: {a: [b]}}", "[] not a access_closed@4");
     check("permissionMode: whatever", "- readonly access_closed@4");
@@ -122,8 +130,8 @@ fn what_cannot_be_read_opens_nothing() {
     check("disallowedTools: true", "[] not true access_closed@4");
     check("disallowedTools: [Bash, yes]", "[] not Bash yes access_closed@4");
     check("permissions: {deny: true}", "[] not true access_closed@4");
-    check("permissions: {ask: true}", "[] not true access_closed@4 access_narrowed@4");
-    check("permissions: {ask: Read}", "- not Read access_narrowed@4");
+    check("permissions: {ask: true}", "[] ask true access_closed@4");
+    check("permissions: {ask: Read}", "- ask Read");
     check("permission: {ask: deny}", "- not ask");
     check("agents:", "- spawns [] access_closed@4");
     check("agents: null", "- spawns [] access_closed@4");
@@ -131,7 +139,7 @@ fn what_cannot_be_read_opens_nothing() {
     check("tools: [Agent( ), Task(a)]", "[Agent( ) Task(a)] spawns [a] access_closed@4");
     check("permissions: {allow: ['Agent()']}", "[Agent()] spawns [] access_closed@4");
     check("disallowedTools: Read; LS", "- not Read; LS access_narrowed@4");
-    check("disallowedTools: 'Read(a); LS'", "- not Read(a); LS access_narrowed@4 access_narrowed@4");
+    check("disallowedTools: 'Read(a); LS'", "- not Read(a); LS access_narrowed@4");
     // Other words for a key of access.
     check("deny: [Read]", "- not Read key_misspelt@4");
     check("disallowed: Read", "- not Read key_misspelt@4");

@@ -1,5 +1,6 @@
 //! Which assistant, which model and which folder a spawn means, and whether its caller may.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ use crate::process_table::{self, Process};
 use crate::registry::{Definition, is_all, slug};
 use crate::search::{Filter, MIN_SCORE};
 use crate::store::StoreError;
+use crate::tools::policy::{Policy, Verdict, exceeds};
 use crate::tools::{Call, ToolError, assistants};
 
 /// Tools that reach nobody but whoever spawned the process.
@@ -78,10 +80,16 @@ async fn by_search(call: &Call, search: &BySearch) -> Result<(Arc<Definition>, O
 pub(super) fn may_spawn(
     definition: &Definition,
     tools: &[String],
-    parent: Option<&Process>,
-    spawns: Option<&[String]>,
+    parent: Option<&Parent>,
+    aliases: &BTreeMap<String, String>,
 ) -> Result<(), ToolError> {
-    if let (Some(parent), Some(spawns)) = (parent, spawns)
+    let of_parent = parent.map(|parent| &parent.definition);
+    let parent_row = parent.map(|parent| &parent.row);
+    if let Some(parent) = parent {
+        by_rules(definition, parent, aliases)?;
+    }
+    let parent = parent_row;
+    if let (Some(parent), Some(spawns)) = (parent, of_parent.and_then(|parent| parent.may_spawn.as_deref()))
         && !names(spawns, definition.id.as_str())
     {
         let whom = if spawns.is_empty() { "no other".to_owned() } else { format!("{} only", spawns.join(", ")) };
@@ -92,17 +100,18 @@ pub(super) fn may_spawn(
         ));
     }
     let Some(allowed) = &definition.allowed_callers else {
-        let Some(parent) = parent else { return Ok(()) };
+        let (Some(parent), Some(of_parent)) = (parent, of_parent) else { return Ok(()) };
         // A word with its own parent is no power over anything else.
-        let more = tools.iter().filter(|tool| !TALK.contains(&tool.as_str()) && !parent.tools.contains(tool));
-        let more: Vec<&str> = more.map(String::as_str).collect();
+        let tools = tools.iter().filter(|tool| !TALK.contains(&tool.as_str()));
+        let (held, lacking): (Vec<String>, Vec<String>) = tools.cloned().partition(|tool| parent.tools.contains(tool));
+        let more = [lacking, exceeds(definition, of_parent, &held, aliases)].concat();
         if more.is_empty() {
             return Ok(());
         }
         return Err(ToolError::new(
             "caller_not_allowed",
             format!(
-                "`{}` has tools that `{}` has not ({}), and its definition names no allowed_callers",
+                "`{}` may do what `{}` may not ({}), and its definition names no allowed_callers",
                 definition.id,
                 parent.assistant_id,
                 more.join(", ")
@@ -146,12 +155,36 @@ fn names(list: &[String], id: &str) -> bool {
     list.iter().any(|one| is_all(one) || same(one))
 }
 
-/// A parent, and whom its definition lets it spawn; none is anyone.
-pub(super) fn parent(db: &Connection, id: ProcessId) -> Result<(Option<Process>, Option<Vec<String>>), StoreError> {
+/// What the rules of a parent say of spawning an assistant, however that was found.
+fn by_rules(definition: &Definition, parent: &Parent, aliases: &BTreeMap<String, String>) -> Result<(), ToolError> {
+    let refused = |why: String, hint: &str| {
+        let message = format!("`{}` must not spawn `{}`: {why}", parent.row.assistant_id, definition.id);
+        Err(ToolError::new("caller_not_allowed", message, hint))
+    };
+    match Policy::of(&parent.definition, aliases).judge_spawn(definition.id.as_str()) {
+        Verdict::Deny { rule } => refused(rule, "Choose another one, or do this part yourself."),
+        // One that is named was asked about before the call.
+        Verdict::Ask { rule } if !parent.named => {
+            refused(format!("`{rule}` asks first"), "Name it as assistant_id: then it is asked.")
+        }
+        Verdict::Ask { .. } | Verdict::Allow => Ok(()),
+    }
+}
+
+/// The process that spawns, with the definition that it runs by.
+pub(super) struct Parent {
+    pub(super) row: Process,
+    pub(super) definition: Definition,
+    /// It names whom it spawns.
+    pub(super) named: bool,
+}
+
+/// The process `id`, which spawns one that it names or not.
+pub(super) fn parent(db: &Connection, id: ProcessId, named: bool) -> Result<Option<Parent>, StoreError> {
     let row = process_table::get(db, id)?;
     let text = process_table::snapshot(db, &row.snapshot)?;
-    let definition: Definition = serde_json::from_str(&text).map_err(|error| StoreError::Damaged(error.to_string()))?;
-    Ok((Some(row), definition.may_spawn))
+    let definition = serde_json::from_str(&text).map_err(|error| StoreError::Damaged(error.to_string()))?;
+    Ok(Some(Parent { row, definition, named }))
 }
 
 pub(super) fn choose_model(

@@ -143,7 +143,8 @@ fn names_of_markdown() {
         } else {
             many(key, "t")
         };
-        assert!(told.starts_with("[] not t0 ") && told.contains("access_closed"), "{key}: {told}");
+        let asked = if key.contains("ask") { "[] ask t0 " } else { "[] not t0 " };
+        assert!(told.starts_with(asked) && told.contains("access_closed"), "{key}: {told}");
     }
     // Past the bound, whatever is taken back behind it.
     let rules: String = (0..300).map(|n| format!("t{n}: deny, ")).collect();
@@ -158,8 +159,24 @@ fn rules_of_markdown() {
         "n.md",
         MARKDOWN,
         &[
-            ("permission: {read: {'src/*': allow}}", "- not read access_narrowed@4"),
-            ("permission: {read: {'src/*': allow, 'docs/*': allow}}", "- not read access_narrowed@4"),
+            ("permission: {read: {'src/*': allow}}", "- rules read(src/*): allow"),
+            (
+                "permission: {read: {'src/*': allow, 'docs/*': allow}}",
+                "- rules read(src/*): allow, read(docs/*): allow",
+            ),
+            ("permission: {grep: {'src/*': allow}}", "- not grep access_narrowed@4"),
+            ("permission: {bash: {'*': ask, 'git *': allow}}", "- rules bash(*): ask, bash(git *): allow"),
+            ("permission: {'*': deny, bash: {'git *': allow}}", "[bash] rules bash(git *): allow"),
+            (
+                "permission: {'*': ask, read: allow, edit: deny}",
+                "- not edit write patch multiedit write_file rules *: ask, read: allow",
+            ),
+            ("permission: ask", "- rules *: ask"),
+            ("permissionRules: ['bash(git *): allow', 'bash: ask']", "- rules bash(git *): allow, bash: ask"),
+            ("permissionRules: {bash: allow}", "[] access_closed@4"),
+            ("permissionRules: [perhaps]", "[] access_closed@4"),
+            ("askTools: [Bash, 'Read(.env)']", "- ask Bash Read(.env)"),
+            ("askTools: true", "[] ask true access_closed@4"),
             ("permission: {read: {'*': allow, 'docs/*': allow}}", "-"),
             ("tools: {read: {'src/*': allow}}", "[] not read access_closed@4"),
             ("permission: {read: deny, read: allow}", "- not read"),
@@ -177,9 +194,9 @@ fn rules_of_markdown() {
             ("permissions: {DENY: true}", "[] not true access_closed@4"),
             ("permissions: {default_mode: plan}", "- readonly"),
             ("permissions: {mode: plan}", "- readonly"),
-            ("permissions: {Allow: [LS], Ask: [Read]}", "[LS] not Read access_narrowed@4"),
-            ("permissions: {ask: {read: true}}", "- not read access_narrowed@4"),
-            ("permissions: {ask: {read: deny}}", "- not read access_narrowed@4"),
+            ("permissions: {Allow: [LS], Ask: [Read]}", "[LS Read] ask Read"),
+            ("permissions: {ask: {read: true}}", "- ask read"),
+            ("permissions: {ask: {read: deny}}", "- not read"),
             ("permissions: {tools: {read: deny}}", "[] not read"),
             ("permissions: {permissions: {read: deny}}", "- not read"),
             ("permissions: {allow: {read: deny}}", "[] not read"),
@@ -226,7 +243,7 @@ fn data() {
             ("permission.read = = \"deny\"", "[] access_closed@3"),
             ("permission.read = \"deny\"", "- not read"),
             ("[[tools]]\nname = \"Read\"", "[] access_closed@3"),
-            ("[permission.read]\n\"src/*\" = \"allow\"", "- not read access_narrowed@3"),
+            ("[permission.read]\n\"src/*\" = \"allow\"", "- rules read(src/*): allow"),
             ("\u{feff}tools = []", "[] access_closed@3"),
             // Settings of Codex itself.
             ("[agents]\nmax_threads = 3\nmax_depth = 1", "-"),

@@ -1,0 +1,230 @@
+//! What a call is about: the command, the paths, the address or the assistant in its arguments.
+
+use serde_json::{Map, Value};
+
+use super::ToolName;
+use super::shell::Script;
+use crate::registry::{Subject, subject};
+use crate::servers::presets::{What, roles};
+use crate::tools::grants;
+
+/// Arguments that hold a path.
+const PATHS: &[&str] = &[
+    "absolutepath",
+    "cwd",
+    "target",
+    "dirpath",
+    "dest",
+    "destination",
+    "dir",
+    "directory",
+    "file",
+    "filename",
+    "filepath",
+    "files",
+    "folder",
+    "from",
+    "newpath",
+    "notebookpath",
+    "oldpath",
+    "outputpath",
+    "path",
+    "paths",
+    "relativepath",
+    "relativeworkspacepath",
+    "repopath",
+    "root",
+    "source",
+    "src",
+    "targetdirectory",
+    "targetfile",
+    "to",
+    "uri",
+];
+/// Arguments that hold a command.
+const COMMANDS: &[&str] = &["cmd", "command", "commandline", "input", "program", "script", "shellcommand"];
+/// Arguments of a command besides it.
+const ARGUMENTS: &[&str] = &["args", "arguments", "argv"];
+/// Arguments beside a command that change nothing about what it is, but for the folder.
+const BESIDE: &[&str] = &["description", "explanation", "reason", "timeout", "timeoutms", "timeoutseconds"];
+/// The folder in which a command runs.
+const FOLDERS: &[&str] = &["cwd", "directory", "workdir", "workingdir", "workingdirectory"];
+/// Arguments that hold an address.
+const URLS: &[&str] = &["address", "href", "uri", "url", "urls"];
+/// Most paths or addresses of one call.
+const VALUES_MAX: usize = 256;
+/// Deepest nesting of arguments that is looked into.
+const DEPTH_MAX: usize = 8;
+/// Parts of the names of tools that look at all that lies below a folder.
+const DEEP: &[&str] = &["codebase", "find", "glob", "grep", "list", "search", "tree"];
+/// Those of them that give no more than names.
+const NAMES_ONLY: &[&str] = &["glob", "list", "tree"];
+
+/// The subject of calls of a tool; none is nothing that this host knows of.
+pub(super) fn of_tool(tool: ToolName<'_>) -> Option<Subject> {
+    match tool.server {
+        None => match tool.tool {
+            "spawn_assistant" => Some(Subject::Assistant),
+            "list_files" | "read_file" | "search_files" => Some(Subject::ReadPath),
+            app if app.contains("__") => app.split("__").last().and_then(subject),
+            _ => None,
+        },
+        Some(server) => roles(server, tool.tool).map(|role| match role.what {
+            What::Read | What::List | What::Search => Subject::ReadPath,
+            What::Write | What::Edit => Subject::WritePath,
+            What::Run => Subject::Command,
+            What::Fetch => Subject::Url,
+        }),
+    }
+}
+
+/// What a name of other systems stands for among the tools of servers. What the host has itself it does itself.
+pub(super) fn means(name: &str, server: &str, tool: &str) -> bool {
+    let does = |what: What| match what {
+        What::Write => grants::WRITE,
+        What::Edit => grants::EDIT,
+        What::Run => grants::RUN,
+        What::Fetch => grants::FETCH,
+        What::Read | What::List | What::Search => "",
+    };
+    roles(server, tool).is_some_and(|role| grants::roles_of(name).contains(&does(role.what)))
+}
+
+/// The same for what is denied: who denies the host's tool denies those of servers that do the same.
+pub(super) fn means_too(name: &str, server: &str, tool: &str) -> bool {
+    let looks = roles(server, tool).is_some_and(|role| match role.what {
+        What::Read => ["notebookread", "read", "readfile", "readmanyfiles", "view"].contains(&folded(name).as_str()),
+        What::List => ["list", "listdirectory", "listfiles", "ls"].contains(&folded(name).as_str()),
+        What::Search => ["codebase", "glob", "grep", "search", "searchfiles"].contains(&folded(name).as_str()),
+        What::Write | What::Edit | What::Run | What::Fetch => false,
+    });
+    looks || means(name, server, tool)
+}
+
+/// Whether calls of a tool look at all that lies below a path, and whether at what stands in it.
+pub(super) fn depth(tool: ToolName<'_>) -> (bool, bool) {
+    let has = |parts: &[&str]| parts.iter().any(|part| tool.tool.to_ascii_lowercase().contains(part));
+    (has(DEEP), has(DEEP) && !has(NAMES_ONLY))
+}
+
+fn folded(key: &str) -> String {
+    crate::registry::fold(key)
+}
+
+/// The command of a call, and the folder in which it is to run where the call names one.
+///
+/// # Errors
+/// Why it cannot be told.
+pub(super) fn command(arguments: &Map<String, Value>) -> Result<(Vec<Script>, Option<String>), String> {
+    let (mut commands, mut behind, mut folder) = (Vec::new(), None, None);
+    for (key, value) in arguments {
+        let name = folded(key);
+        match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            value if COMMANDS.contains(&name.as_str()) => commands.push(value),
+            value if ARGUMENTS.contains(&name.as_str()) => behind = Some(words(key, value)?),
+            Value::String(_) if BESIDE.contains(&name.as_str()) => {}
+            Value::String(text) if FOLDERS.contains(&name.as_str()) => folder = Some(text.clone()),
+            _ => {
+                return Err(format!(
+                    "what the argument `{}` does to the command is not known",
+                    crate::text::cut(key, 60)
+                ));
+            }
+        }
+    }
+    let [command] = commands.as_slice() else {
+        return Err(format!("the call has {} arguments that are a command, not one", commands.len()));
+    };
+    let scripts = match command {
+        Value::String(text) => {
+            let behind = behind.unwrap_or_default();
+            // Whether a shell puts them together is up to the tool.
+            let joined = [&[text.clone()][..], &behind].concat();
+            let mut scripts = vec![Script::parse(&joined.join(" "))?];
+            if !behind.is_empty() {
+                scripts.push(Script::of_words(joined)?);
+            }
+            scripts
+        }
+        Value::Array(_) if behind.is_none() => vec![Script::of_words(words("command", command)?)?],
+        _ => return Err("its command is neither a text nor a list of texts".to_owned()),
+    };
+    Ok((scripts, folder))
+}
+
+fn words(key: &str, value: &Value) -> Result<Vec<String>, String> {
+    let words =
+        value.as_array().map(|all| all.iter().map(|one| one.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>());
+    words.flatten().ok_or_else(|| format!("its `{}` is no list of texts", crate::text::cut(key, 60)))
+}
+
+/// The paths of a call; none is the folder of the run.
+///
+/// # Errors
+/// Why they cannot be told.
+pub(super) fn paths(arguments: &Map<String, Value>) -> Result<Vec<String>, String> {
+    let found = named(arguments, PATHS, "path")?;
+    Ok(if found.is_empty() { vec![".".to_owned()] } else { found })
+}
+
+/// The addresses of a call.
+///
+/// # Errors
+/// It has none, or they cannot be told.
+pub(super) fn urls(arguments: &Map<String, Value>) -> Result<Vec<String>, String> {
+    let found = named(arguments, URLS, "address")?;
+    if found.is_empty() { Err("the call has no argument that is an address".to_owned()) } else { Ok(found) }
+}
+
+/// The assistant that a call names; none where it searches for one, which is looked at when it is found.
+///
+/// # Errors
+/// It is no text.
+pub(super) fn assistant(arguments: &Map<String, Value>) -> Result<Option<String>, String> {
+    let found = arguments.iter().filter(|(key, _)| folded(key) == "assistantid").map(|(_, value)| value);
+    match found.filter(|value| !value.is_null()).collect::<Vec<_>>().as_slice() {
+        [] => Ok(None),
+        [Value::String(id)] => Ok(Some(id.clone())),
+        _ => Err("its `assistant_id` is not one text".to_owned()),
+    }
+}
+
+/// Every text under one of `names`, wherever it stands.
+fn named(arguments: &Map<String, Value>, names: &[&str], what: &str) -> Result<Vec<String>, String> {
+    let mut found = Vec::new();
+    for (key, value) in arguments {
+        collect(names.contains(&folded(key).as_str()), value, names, what, 0, &mut found)?;
+    }
+    if found.len() > VALUES_MAX {
+        return Err(format!("the call has more than {VALUES_MAX} arguments that are a {what}"));
+    }
+    Ok(found)
+}
+
+fn collect(
+    is: bool,
+    value: &Value,
+    names: &[&str],
+    what: &str,
+    depth: usize,
+    found: &mut Vec<String>,
+) -> Result<(), String> {
+    if depth > DEPTH_MAX {
+        return Err("its arguments are nested too deep".to_owned());
+    }
+    match value {
+        Value::String(text) if is => found.push(text.clone()),
+        Value::Array(all) => {
+            all.iter().try_for_each(|one| collect(is, one, names, what, depth + 1, found))?;
+        }
+        Value::Object(map) => {
+            for (key, value) in map {
+                collect(names.contains(&folded(key).as_str()), value, names, what, depth + 1, found)?;
+            }
+        }
+        Value::Number(_) | Value::Bool(_) if is => return Err(format!("an argument that is a {what} is no text")),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,142 @@
+//! Whether one definition gives more than another: what a spawn must not bring by the way.
+
+use std::collections::BTreeMap;
+
+use super::entry::Entry;
+use super::{Policy, ToolName};
+use crate::registry::Definition;
+
+/// What `child` may do that `parent` may not, of `tools` that both have and of their tool servers: names for a message.
+///
+/// Rules are compared as they are written: one that only means the same is more.
+pub(crate) fn exceeds(
+    child: &Definition,
+    parent: &Definition,
+    tools: &[String],
+    aliases: &BTreeMap<String, String>,
+) -> Vec<String> {
+    let (of_child, of_parent) = (Policy::of(child, aliases), Policy::of(parent, aliases));
+    let mut more = Vec::new();
+    for tool in tools {
+        let tool = ToolName { server: None, tool };
+        if of_child.is_wider(&of_parent, tool) {
+            more.push(tool.tool.to_owned());
+        }
+    }
+    let servers = servers(child);
+    if !servers.is_empty() || of_child.names_servers(tools) {
+        let held = self::servers(parent);
+        more.extend(servers.iter().filter(|one| !held.contains(one)).map(|(name, _)| format!("the server {name}")));
+        more.extend(of_child.wider_servers(&of_parent));
+    }
+    more
+}
+
+/// Whether an assistant may make a call of its own without asking anybody: it has the tool, and its rules allow the call.
+/// `tools` are those of the host and the app that it has.
+pub(crate) fn allows_itself(
+    definition: &Definition,
+    policy: &Policy,
+    tools: &[String],
+    tool: ToolName<'_>,
+    arguments: &serde_json::Map<String, serde_json::Value>,
+) -> bool {
+    let has = match tool.server {
+        None => tools.iter().any(|own| own == tool.tool),
+        Some(server) => {
+            let named = servers(definition).iter().any(|(name, _)| name == server) || policy.allow.is_some();
+            named && !definition.readonly && policy.offers(tool)
+        }
+    };
+    has && policy.judge(tool, arguments) == super::Verdict::Allow
+}
+
+impl Policy {
+    /// Whether it lets more calls of a tool pass than `other`.
+    fn is_wider(&self, other: &Self, tool: ToolName<'_>) -> bool {
+        let held = |policy: &Self| -> Option<Vec<String>> {
+            let named: Vec<Entry> =
+                policy.allow.iter().flatten().filter(|entry| policy.stands_for(entry, tool)).cloned().collect();
+            let some = !named.is_empty() && named.iter().all(|entry| !entry.patterns.is_empty());
+            some.then(|| named.into_iter().flat_map(|entry| entry.patterns).collect())
+        };
+        let wider = match (held(self), held(other)) {
+            (_, None) => false,
+            (None, Some(_)) => true,
+            (Some(mine), Some(theirs)) => mine.iter().any(|pattern| !theirs.contains(pattern)),
+        };
+        wider || self.lacks_of(other, Some(tool))
+    }
+
+    /// Whether a rule of `other` that refuses or asks is none of it.
+    fn lacks_of(&self, other: &Self, tool: Option<ToolName<'_>>) -> bool {
+        let concerns = |entry: &&Entry| tool.is_none_or(|tool| other.concerns(entry, tool));
+        let has = |entries: &[Entry], entry: &Entry| {
+            entries.iter().any(|own| own.written.eq_ignore_ascii_case(&entry.written))
+        };
+        let refused = other.deny.iter().filter(concerns).any(|entry| !has(&self.deny, entry));
+        let asked = other.ask.iter().filter(concerns).any(|entry| !has(&self.ask, entry) && !has(&self.deny, entry));
+        // Rules whose order counts are the same, or they are not.
+        let about = |policy: &Self| -> Vec<String> {
+            let all = policy.ordered.iter().map(|(entry, _)| entry);
+            all.filter(|entry| tool.is_none_or(|tool| policy.concerns(entry, tool)))
+                .map(|entry| entry.written.clone())
+                .collect()
+        };
+        let ordered = about(other);
+        refused || asked || (!ordered.is_empty() && ordered != about(self))
+    }
+
+    /// Whether its list of tools names some that are none of `tools`.
+    fn names_servers(&self, tools: &[String]) -> bool {
+        let own = |entry: &Entry| tools.iter().any(|tool| self.stands_for(entry, ToolName { server: None, tool }));
+        self.allow.iter().flatten().any(|entry| !own(entry))
+    }
+
+    /// What it gives of tools of servers that `other` does not: both have the same servers.
+    fn wider_servers(&self, other: &Self) -> Vec<String> {
+        let mut more = Vec::new();
+        if other.readonly && !self.readonly {
+            more.push("tools of servers that change something".to_owned());
+        }
+        if let Some(held) = &other.allow {
+            let all = held.iter().any(|entry| entry.is_all() && entry.patterns.is_empty());
+            let named = |entry: &Entry| {
+                held.iter().any(|own| {
+                    own.written.eq_ignore_ascii_case(&entry.written)
+                        || (own.patterns.is_empty() && own.name.eq_ignore_ascii_case(&entry.name))
+                })
+            };
+            match &self.allow {
+                _ if all => {}
+                None => more.push("all tools of its servers".to_owned()),
+                Some(allow) => {
+                    more.extend(allow.iter().filter(|entry| !named(entry)).map(|entry| entry.written.clone()))
+                }
+            }
+        }
+        if self.lacks_of(other, None) {
+            more.push("calls that are refused or asked about there".to_owned());
+        }
+        more
+    }
+}
+
+/// The tool servers of a definition by name, with what each is.
+fn servers(definition: &Definition) -> Vec<(String, String)> {
+    use serde_json::Value;
+    let named = |value: &Value| match value {
+        Value::Object(map) => map.get("name").and_then(Value::as_str).map_or_else(
+            || map.iter().map(|(name, what)| (name.clone(), what.to_string())).collect(),
+            |name| vec![(name.to_owned(), value.to_string())],
+        ),
+        Value::String(name) => vec![(name.clone(), String::new())],
+        _ => Vec::new(),
+    };
+    match &definition.mcp_servers {
+        None => Vec::new(),
+        Some(Value::Array(all)) => all.iter().flat_map(named).collect(),
+        Some(Value::Object(map)) => map.iter().map(|(name, what)| (name.clone(), what.to_string())).collect(),
+        Some(other) => named(other),
+    }
+}
