@@ -30,7 +30,7 @@ pub(crate) fn bash(ran: &Ran) -> AppTool {
         run: Arc::new(move |call| {
             let command = call.arguments["command"].as_str().unwrap_or_default().to_owned();
             ran.lock().expect("a lock").push(command.clone());
-            async move { Ok(json!({ "ran": command })) }.boxed()
+            async move { Ok(json!({ "ran": command }).into()) }.boxed()
         }),
     }
 }
