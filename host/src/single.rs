@@ -148,6 +148,7 @@ fn definition(
         tools: Some(named.map(|(server, _)| format!("mcp__{server}__*")).collect()),
         disallowed_tools: Vec::new(),
         ask_tools: Vec::new(),
+        rules: Vec::new(),
         model: Vec::new(),
         tags: Vec::new(),
         allowed_callers: None,
