@@ -14,6 +14,9 @@ const SHOWN_CHARS_MAX: usize = 60;
 /// Findings about one file.
 pub(super) const FINDINGS_MAX: usize = 100;
 
+/// The schema of whatever.
+static ANY: Value = Value::Bool(true);
+
 /// What was read of a file.
 #[derive(Default)]
 pub(super) struct Reading {
@@ -117,8 +120,9 @@ impl Reading {
         let Kind::Map(entries) = &node.kind else { return read };
         let properties = schema["properties"].as_object();
         let names: Vec<&str> = properties.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
-        // A map of any names, as `env` is one.
-        let any = schema.get("additionalProperties");
+        // A map of any names, as `env` is one; where nothing is said of its values either, of any values.
+        let free = (properties.is_none_or(serde_json::Map::is_empty)).then_some(&ANY);
+        let any = schema.get("additionalProperties").or(free);
         for entry in entries {
             let known = names.iter().find(|name| plain(name) == plain(&entry.key)).copied();
             let name = known.unwrap_or(&entry.key);

@@ -206,7 +206,7 @@ fn row_3_4_no_schema() {
     written(Some(r#"{ "$ref": "file:///etc/passwd" }"#), ", which refers to `file:///etc/passwd`; …");
     written(
         Some(&format!("{{\"description\": \"{}\"}}", "x".repeat(64 * 1024))),
-        ", which has 65555 bytes, the most is 65536",
+        ", which has 65554 bytes, the most is 65536",
     );
     written(
         Some(r##"{ "type": "array", "items": { "$ref": "#" } }"##),

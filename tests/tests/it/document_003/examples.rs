@@ -107,6 +107,7 @@ fn row_3_15_an_assistant_of_a_whole_host_uses_both() {
         let args: Vec<&str> = places.iter().chain(args).copied().collect();
         shop.ended(with_key(shop.command(&args)))
     };
+    assert_eq!(run(&["trust", "--all"]).0, Some(0));
     let (code, stdout, stderr) = run(&["run", "--assistant", "lead", "Mend issue 112."]);
     let stopped = run(&["stop", "--force"]);
     assert!(code == Some(0) && stdout.contains("approve"), "{stdout}\n{stderr}\n{stopped:?}");
