@@ -49,6 +49,7 @@ use expand::{Ready, World};
 use plan::Planned;
 use pool::{Lease, Wanted};
 use program::Ground;
+use running::Running;
 
 /// The longest name of a server, characters.
 const NAME_CHARS_MAX: usize = 100;
@@ -107,6 +108,21 @@ struct Use {
     lease: Lease,
 }
 
+impl Use {
+    /// The server, started where it does not run and may: what the user has said counts at each start.
+    async fn running(&self) -> Result<Arc<Running>, ServerError> {
+        if let Some(key) = self.planned.trust.clone().filter(|_| !self.lease.is_up()) {
+            let book = self.lease.host().trust();
+            let found = tokio::task::spawn_blocking(move || book.find(&key)).await;
+            if !matches!(found, Ok(Ok(Some(_)))) {
+                let message = format!("the server `{}` is not trusted any more", self.planned.spec.name);
+                return Err(ServerError { code: "server_failed", message });
+            }
+        }
+        self.lease.running().await
+    }
+}
+
 impl Servers {
     /// The servers of a process: those that its definition names and that may run, and those of the configuration whose
     /// tools it asks for. Nothing is started.
@@ -138,7 +154,7 @@ impl Servers {
     /// Their tools, and why the others have none (server, reason). Starts what has to be started.
     pub(crate) async fn tools(&self, host: &Host, taken: &BTreeSet<&str>) -> (Vec<ServedTool>, Vec<(String, String)>) {
         let asked = self.uses.iter().map(|one| async move {
-            let offered = async { one.lease.running().await?.tools(Ground::of(host)).await };
+            let offered = async { one.running().await?.tools(Ground::of(host)).await };
             let within = start_within(host, &one.planned) * 2;
             match tokio::time::timeout(within, offered).await {
                 Ok(Ok(offered)) => Ok(offered::of_server(&one.planned.spec, &offered)),
@@ -175,7 +191,7 @@ impl Servers {
         let own = one.planned.spec.timeout_ms.map(Duration::from_millis);
         let within = own.map_or(within, |own| own.min(within));
         let called = async {
-            let running = one.lease.running().await?;
+            let running = one.running().await?;
             running.call(&tool.tool, arguments, steps).await
         };
         let answer = match tokio::time::timeout(within, called).await {
@@ -202,9 +218,10 @@ fn start_within(host: &Host, planned: &Planned) -> Duration {
 /// In words: what cannot be filled in.
 fn wanted(host: &Host, planned: &Planned, working_dir: Option<&Path>, depth: u32) -> Result<Wanted, String> {
     let keys: Vec<String> = if planned.of_definition { host.key_variables() } else { Vec::new() };
-    // A server that is shared works in the project, not where the first who uses it happens to work.
     let project = host.project().or(working_dir);
-    let folder = project.unwrap_or(host.state_dir());
+    // One that is shared works in the project, not where the first who uses it happens to work.
+    let own = working_dir.filter(|_| !planned.spec.shared);
+    let folder = own.or(project).unwrap_or(host.state_dir());
     let world = World { environment: host.environment(), keys: &keys, project, folder, bare: planned.bare };
     let mut ready = expand::ready(&planned.spec.how, &world)?;
     if let Ready::Program { env, .. } = &mut ready {

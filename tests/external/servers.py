@@ -117,7 +117,7 @@ class Bed:
         return self.ours("spawn", "--wait", "--json", "--assistant", name, "go")
 
     def log(self, process):
-        return [json.loads(line) for line in self.ours("log", process, "--json").splitlines()]
+        return [json.loads(line) for line in self.ours("logs", process, "--json").splitlines()]
 
     def servers(self, package):
         """The processes of our host that run a package: node or Python itself, not what has started it."""
@@ -196,7 +196,7 @@ def fifty_share_one(bed):
 
 
 def ended(bed, process):
-    statuses = [event["data"].get("to") for event in bed.log(process) if event["kind"] == "status"]
+    statuses = [event["data"]["status"] for event in bed.log(process) if event["kind"] == "status"]
     assert "failed" not in statuses, bed.log(process)
     return "finished" in statuses
 

@@ -170,3 +170,48 @@ impl<T: Transport<RoleClient> + 'static> Transport<RoleClient> for Guard<T> {
         self.inner.close().await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::{ClientJsonRpcMessage, ClientRequest, PingRequest};
+
+    use super::*;
+    use crate::servers::lines::Lines;
+
+    /// What gets through of these lines, where the request `asked` was sent last.
+    async fn check(lines: &str, asked: i64, connected: bool, want: &[&str]) {
+        let (_keeps_open, write) = tokio::io::simplex(4_096);
+        let watch = Arc::new(Watch::default());
+        if connected {
+            watch.connected();
+        }
+        let mut guard =
+            Guard::new("s", Lines::new(std::io::Cursor::new(lines.as_bytes().to_vec()), write, 10_000), watch);
+        let ping = ClientRequest::PingRequest(PingRequest::default());
+        guard.send(ClientJsonRpcMessage::request(ping, RequestId::Number(asked))).await.expect("sent");
+        let mut found = Vec::new();
+        while let Some(message) = guard.receive().await {
+            found.push(serde_json::to_string(&message).expect("JSON"));
+        }
+        assert_eq!(found, want);
+    }
+
+    #[tokio::test]
+    async fn a_late_answer_does_not_disturb_the_handshake() {
+        let late = r#"{"jsonrpc":"2.0","id":0,"error":{"code":-32601,"message":"Method not found"}}"#;
+        let awaited = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
+        let both = format!("{late}\n{awaited}\n");
+        check(&both, 1, false, &[awaited]).await;
+        check(&both, 1, true, &[late, awaited]).await;
+    }
+
+    #[tokio::test]
+    async fn what_is_told_costs_nothing_and_who_asks_too_much_is_left() {
+        let log = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"a"}}"#;
+        let changed = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+        check(&format!("{log}\n{changed}\n{changed}\n{log}\n"), 1, true, &[changed]).await;
+        let ping = r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#;
+        let most = REQUESTS_PER_SECOND_MAX as usize;
+        check(&format!("{ping}\n").repeat(most), 1, true, &vec![ping; most]).await;
+    }
+}

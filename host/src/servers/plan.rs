@@ -18,6 +18,8 @@ pub(crate) struct Planned {
     pub(super) of_definition: bool,
     /// `$NAME` is a variable in it.
     pub(super) bare: bool,
+    /// What is remembered while it is trusted; none where nobody needs to be asked.
+    pub(super) trust: Option<String>,
 }
 
 /// A server that an assistant names and does not have: its name, and why.
@@ -56,13 +58,14 @@ pub(crate) fn plan(configured: &Configured, definition: &Definition, ruled: &[Ru
                 },
                 of_definition: false,
                 bare: false,
+                trust: one.key.clone(),
             },
-            None => Planned { spec, of_definition: true, bare },
+            None => Planned { spec, of_definition: true, bare, trust: one.key.clone() },
         };
         add(planned, &mut lacking);
     }
     for spec in configured.iter().filter(|spec| asks_for(definition, &spec.name)) {
-        add(Planned { spec: spec.clone(), of_definition: false, bare: false }, &mut lacking);
+        add(Planned { spec: spec.clone(), of_definition: false, bare: false, trust: None }, &mut lacking);
     }
     (found, lacking)
 }

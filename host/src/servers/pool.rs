@@ -224,6 +224,15 @@ impl Lease {
         starting.await
     }
 
+    pub(super) fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// Whether it can be asked without a start.
+    pub(super) fn is_up(&self) -> bool {
+        matches!(&self.entry.state().phase, Phase::Up(running) if running.lives())
+    }
+
     /// That the server has answered.
     pub(super) fn answered(&self) {
         let mut state = self.entry.state();

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use assistant_host::events::Kind;
 use assistant_host::limits::Limits;
 use assistant_host::servers::{Configured, Environment, ServerConfig};
-use conformance::bed::{Bed, script};
+use conformance::bed::{Bed, SOON, script};
 use serde_json::{Value, json};
 
-use super::{Served, calls, definition, events, server};
+use super::{Served, calls, definition, events, server, until};
 use crate::{RUNNER, SERVER};
 
 fn config(more: &Value) -> ServerConfig {
@@ -123,4 +123,24 @@ async fn what_is_switched_off_or_unreadable_is_told() {
         let lacks = served.client.spawn("a", "go").await["unavailable_tools"].to_string();
         assert!(lacks.contains("server s") && lacks.contains(why), "{lacks}");
     }
+}
+
+#[tokio::test]
+async fn trust_that_is_taken_back_counts_at_the_next_start() {
+    let steps =
+        calls(&[("s__place", json!({})), ("s__wait", json!({ "text": "note" })), ("s__echo", json!({ "text": "a" }))]);
+    let served = Served::new(&[definition("a", &server(&["honest"], ""))], &[("a", steps)], Limits::default()).await;
+    let spawned = served.client.spawn("a", "go").await;
+    until("it waits", || served.servers().len() == 1).await;
+    let waits = async { while events(served.host(), &spawned, Kind::Progress).await.is_empty() {} };
+    tokio::time::timeout(SOON, waits).await.expect("it waits");
+    let (trusted, _) = served.host().trust().all().expect("the book");
+    for trust in trusted {
+        served.host().trust().remove(&trust.key).expect("forgotten");
+    }
+    conformance::doors::signal("9", served.servers()[0].into());
+    served.client.end(&spawned).await;
+    let told = json!(events(served.host(), &spawned, Kind::Server).await).to_string();
+    assert!(told.contains("the server `s` is not trusted any more"), "{told}");
+    assert!(served.servers().is_empty());
 }
