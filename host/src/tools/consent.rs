@@ -141,7 +141,7 @@ pub(crate) async fn by_parent(
     let most = if of_process { limits.answer_wait_ms } else { limits.question_ms };
     let bound = wait::bound(call, most).wait;
     let look = || {
-        let looked = call.host.store().write(move |tx| {
+        call.host.store().write(move |tx| {
             wait::still_acts(tx, Caller::Process(me))?;
             due::expire(tx)?;
             // Its answer stands in no result: it is none that was handed over.
@@ -153,8 +153,7 @@ pub(crate) async fn by_parent(
                     Some(Answer::of(&question.answer.map(|(_, text)| text).unwrap_or_default()))
                 }
             })
-        });
-        looked
+        })
     };
     let begun = tokio::time::Instant::now();
     let answer = match wait::until(call, &[Uuid::from(me)], bound, look).await? {

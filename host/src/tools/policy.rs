@@ -195,7 +195,7 @@ impl Policy {
         let named: Vec<&Entry> = allow.iter().filter(|entry| self.stands_for(entry, calls.tool)).collect();
         // Whom it may spawn is looked at when it is known who that is.
         let whole = |entry: &&Entry| entry.patterns.is_empty() || calls.subject == Some(Subject::Assistant);
-        if named.is_empty() || named.iter().any(|entry| whole(entry)) {
+        if named.is_empty() || named.iter().any(whole) {
             return Ok(());
         }
         let writes =
