@@ -10,6 +10,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 
 use crate::registry::Source;
+use crate::tools::profile::Profile;
 
 mod catalog;
 mod change;
@@ -34,6 +35,7 @@ mod open;
 mod pipe;
 mod place;
 mod processes;
+mod prompt;
 mod ps;
 mod remove;
 mod report;
@@ -56,6 +58,8 @@ mod wait;
 const FAILED: u8 = 1;
 /// Wrong usage or configuration.
 const USAGE: u8 = 2;
+/// The profile of whoever names none.
+const ORCHESTRATOR: &str = Profile::AT_A_DOOR[0];
 
 /// Gives any MCP client a staff of assistants: search for one, start it, talk to it, get its result.
 #[derive(Parser)]
@@ -146,6 +150,8 @@ enum Command {
     /// List the tools that clients and assistants get
     #[command(alias = "list-tools")]
     Tools(catalog::ToolsArgs),
+    /// Print the section for a system prompt that tells which subagents there are
+    Prompt(prompt::PromptArgs),
     /// Show what the project's assistants would run on this machine, and allow it by name
     Trust(trust::TrustArgs),
     /// Tell what is used here, whether it works, and what to do where it does not
@@ -164,6 +170,9 @@ enum Command {
 struct McpArgs {
     #[command(subcommand)]
     command: Option<single::McpCommand>,
+    /// Which tools the client gets: orchestrator (spawn, wait, talk, …) or subagents (run_subagent, check_status, …)
+    #[arg(long, value_name = "NAME", value_parser = profiles(), default_value = ORCHESTRATOR)]
+    profile: Profile,
     /// Hold the host inside: it ends with this client, and the state directory has no other clients meanwhile
     #[arg(long)]
     embedded: bool,
@@ -230,7 +239,7 @@ pub fn main() -> ExitCode {
 /// Commands that are a pipe, or a question: they need none of the host, and start in no time.
 fn without_runtime(cli: &Cli) -> Option<Result<u8, Failure>> {
     match &cli.command {
-        Command::Mcp(args) if !args.embedded => Some(pipe::mcp(&cli.places)),
+        Command::Mcp(args) if !args.embedded => Some(pipe::mcp(&cli.places, &args.profile)),
         Command::Serve(args) if args.detach => Some(detach::detach(&cli.places)),
         Command::Status(args) => Some(steer::status(&cli.places, args)),
         Command::Stop(args) => Some(steer::stop(&cli.places, args)),
@@ -269,7 +278,7 @@ fn every_assistants_folder(args: &[OsString], parsed: Vec<PathBuf>) -> Vec<PathB
 async fn dispatch(cli: Cli) -> Result<u8, Failure> {
     let places = cli.places;
     match cli.command {
-        Command::Mcp(_) => serve::embedded(&places).await,
+        Command::Mcp(args) => serve::embedded(&places, args.profile).await,
         Command::Serve(args) => serve::serve(&places, &args).await,
         Command::Status(args) => steer::status(&places, &args),
         Command::Stop(args) => steer::stop(&places, &args),
@@ -296,6 +305,7 @@ async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Command::Import(args) => import::import(&places, &args).await,
         Command::Export(args) => export::export(&places, &args),
         Command::Tools(args) => catalog::tools(&places, &args).await,
+        Command::Prompt(args) => prompt::prompt(&places, &args),
         Command::Doctor(args) => doctor::doctor(&places, &args).await,
         Command::Vacuum(args) => vacuum::vacuum(&places, &args).await,
         Command::Trust(args) => trust::trust(&places, &args),
@@ -370,6 +380,12 @@ fn talk(text: &str) {
 /// A path as JSON has it, which has no place for bytes that are no text.
 fn shown(path: &Path) -> String {
     path.display().to_string()
+}
+
+/// Profiles whose name is all that they need.
+fn profiles() -> impl TypedValueParser<Value = Profile> {
+    PossibleValuesParser::new(Profile::AT_A_DOOR)
+        .try_map(|name| Profile::at_a_door(&name).ok_or("there is no such profile"))
 }
 
 /// Where assistants come from, by the names of JSON.

@@ -19,6 +19,7 @@ use crate::host::{Host, NotStored};
 use crate::mcp;
 use crate::registry::AssistantId;
 use crate::store::SUPERVISOR;
+use crate::tools::profile::Profile;
 
 pub(crate) use address::make_folder;
 mod address;
@@ -135,7 +136,9 @@ impl Door {
         let (verdict, counted) = self.greet(&hello, living);
         let done;
         let reply = match &verdict {
-            Verdict::Serve(reply) | Verdict::Answer(reply) | Verdict::End(reply) | Verdict::Store(reply, ..) => reply,
+            Verdict::Answer(reply) | Verdict::End(reply) | Verdict::Serve(reply, _) | Verdict::Store(reply, ..) => {
+                reply
+            }
             Verdict::Vacuum => {
                 done = self.vacuum().await;
                 &done
@@ -164,12 +167,13 @@ impl Door {
                     tracing::debug!("a client will not see the host end");
                 }
             }
-            Verdict::Serve(_) => {
+            Verdict::Serve(_, profile) => {
                 self.host.note_keys(greet::lacking(&self.identity, &hello));
                 let connections = *self.open.borrow();
-                tracing::info!(client = %hello.client, pid = hello.pid, connections, "a client came");
+                tracing::info!(client = %hello.client, pid = hello.pid, connections, %profile, "a client came");
                 self.refresh();
-                let served = mcp::serve(&self.host, LOCAL, hello.level, connection, serving).await;
+                let profile = Profile::at_a_door(profile.name()).unwrap_or_default();
+                let served = mcp::serve_as(&self.host, LOCAL, hello.level, profile, connection, serving).await;
                 match served {
                     Ok(()) => tracing::info!(pid = hello.pid, "a client went"),
                     Err(error) => tracing::info!(pid = hello.pid, %error, "a client went"),
@@ -214,7 +218,7 @@ impl Door {
             if !self.end.is_cancelled() {
                 verdict = greet::greet(&self.identity, hello, *open, living);
             }
-            let serves = matches!(verdict, Verdict::Serve(_) | Verdict::Store(..));
+            let serves = matches!(verdict, Verdict::Serve(..) | Verdict::Store(..));
             *open += usize::from(serves);
             serves
         });

@@ -153,7 +153,8 @@ impl Host {
         Ok(host)
     }
 
-    /// Calls a tool, as an MCP client of this session would. Dropping the future gives the call up.
+    /// Calls one of the host's own tools, as an MCP client of this session would; those of other profiles are for clients
+    /// only. Dropping the future gives the call up.
     ///
     /// # Errors
     /// [`CallError`]: no such tool, or what the tool says.

@@ -40,6 +40,8 @@ macro_rules! limits {
 limits! {
     /// How deep assistants may spawn assistants; 1 is: the session only.
     depth: u32 = 3;
+    /// The same in the profile `subagents`, but for assistants whose `allowed_callers` name their caller.
+    subagents_depth: u32 = 1;
     /// Processes of a session that hold a slot.
     running_per_session: u32 = 16;
     /// Processes of the host that hold a slot.

@@ -7,27 +7,33 @@ use futures::channel::mpsc::{Receiver, Sender, channel};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation, JsonObject,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ServerCapabilities, ServerConfig, Tool,
-    ToolAnnotations,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ServerCapabilities, ServerConfig,
+    SubscriptionFilter, Tool, ToolAnnotations,
 };
-use rmcp::service::ServerInitializeError;
-use rmcp::service::{RequestContext, RoleClient, RoleServer, RunningService, RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::service::{
+    NotificationContext, RequestContext, RoleClient, RoleServer, RunningService, RxJsonRpcMessage,
+    ServerInitializeError, SubscriptionContext, TxJsonRpcMessage,
+};
 use rmcp::transport::IntoTransport;
 use rmcp::{ServerHandler, ServiceExt};
 use serde_json::Value;
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use uuid::Uuid;
 
 use crate::caller::{Caller, MAIN};
 use crate::host::{Ending, Host};
+use crate::process_table;
 use crate::store::StoreError;
 use crate::tools::profile::Profile;
 use crate::tools::{self, Along, CallError};
 
+mod list;
 mod log;
 mod progress;
 mod resources;
+
+use list::ListChanges;
 
 /// The name under which clients know this server.
 pub const SERVER_NAME: &str = "assistants";
@@ -80,16 +86,16 @@ where
     T: IntoTransport<RoleServer, E, A>,
     E: std::error::Error + Send + Sync + 'static,
 {
-    let session = host.open_session_below(principal, MAIN, level).await?;
+    let session = host.open_session_with(principal, MAIN, level, &profile).await?;
     let served = serve_session_as(host, session, profile, transport, stop).await;
     host.end_session(session, Ending::AfterGrace).await?;
     served
 }
 
-/// Serves one client of a session that is open, and that stays open.
+/// Serves one client of a session that is open, and that stays open, with the tools of the session's profile.
 ///
 /// # Errors
-/// [`DoorError::NotStarted`] where the client spoke no MCP.
+/// [`DoorError::NotStarted`] where the client spoke no MCP, or the profile is one that needs more than its name.
 pub async fn serve_session<T, E, A>(
     host: &Host,
     session: SessionId,
@@ -100,10 +106,24 @@ where
     T: IntoTransport<RoleServer, E, A>,
     E: std::error::Error + Send + Sync + 'static,
 {
-    serve_session_as(host, session, Profile::default(), transport, stop).await
+    let row = host.store().read(move |db| process_table::session(db, session)).await?;
+    let profile = match row {
+        Some(row) => Profile::at_a_door(row.profile.name()).ok_or_else(|| {
+            DoorError::NotStarted(format!(
+                "the profile {} of the session {session} needs its configuration",
+                row.profile
+            ))
+        })?,
+        None => Profile::Orchestrator,
+    };
+    serve_session_as(host, session, profile, transport, stop).await
 }
 
-async fn serve_session_as<T, E, A>(
+/// The same with the tools of `profile`, which is the one that the session was opened with.
+///
+/// # Errors
+/// [`DoorError::NotStarted`] where the client spoke no MCP.
+pub async fn serve_session_as<T, E, A>(
     host: &Host,
     session: SessionId,
     profile: Profile,
@@ -114,7 +134,15 @@ where
     T: IntoTransport<RoleServer, E, A>,
     E: std::error::Error + Send + Sync + 'static,
 {
-    let door = Door { host: host.clone(), session, profile, level: log::Level::default() };
+    let gone = CancellationToken::new();
+    let door = Door {
+        host: host.clone(),
+        session,
+        profile,
+        level: log::Level::default(),
+        gone: gone.clone(),
+        _leaves: gone.drop_guard(),
+    };
     // A child: the service cancels the token that it is given when it ends.
     let served = match door.serve_with_ct(transport, stop.child_token()).await {
         Ok(running) => running.waiting().await.map(|_| ()).map_err(|error| error.to_string()),
@@ -135,11 +163,25 @@ impl Host {
     /// # Errors
     /// [`DoorError`].
     pub async fn connect_in_process(&self, principal: &str) -> Result<RunningService<RoleClient, ()>, DoorError> {
-        let (host, principal) = (self.clone(), principal.to_owned());
-        connect(move |transport, stop| async move { serve(&host, &principal, 0, transport, stop).await }, self).await
+        self.connect_in_process_as(principal, Profile::Orchestrator).await
     }
 
-    /// The same for a session that the app has opened, and ends itself.
+    /// The same with the tools of a profile.
+    ///
+    /// # Errors
+    /// [`DoorError`].
+    pub async fn connect_in_process_as(
+        &self,
+        principal: &str,
+        profile: Profile,
+    ) -> Result<RunningService<RoleClient, ()>, DoorError> {
+        let (host, principal) = (self.clone(), principal.to_owned());
+        let serve =
+            move |transport, stop| async move { serve_as(&host, &principal, 0, profile, transport, stop).await };
+        connect(serve, self).await
+    }
+
+    /// The same for a session that the app has opened, and ends itself, with the tools of its profile.
     ///
     /// # Errors
     /// [`DoorError`].
@@ -176,6 +218,9 @@ struct Door {
     profile: Profile,
     /// From which level on the client wants to be told of its runs, where it has said so.
     level: log::Level,
+    /// Cancelled when the connection is over.
+    gone: CancellationToken,
+    _leaves: DropGuard,
 }
 
 impl Door {
@@ -215,7 +260,9 @@ fn as_mcp(tool: &tools::Tool) -> Tool {
 
 impl ServerHandler for Door {
     fn get_info(&self) -> ServerConfig {
-        let mut info = ServerConfig::new(ServerCapabilities::builder().enable_tools().enable_resources().build());
+        let able = ServerCapabilities::builder().enable_tools().enable_resources();
+        let changes = self.profile.list_changes();
+        let mut info = ServerConfig::new(if changes { able.enable_tool_list_changed().build() } else { able.build() });
         let name = self.profile.subagent();
         if name.is_some() {
             info.capabilities.logging = Some(JsonObject::new());
@@ -232,6 +279,27 @@ impl ServerHandler for Door {
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         Ok(ListToolsResult::with_all_items(self.listed()))
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        if self.profile.list_changes() {
+            let changes = ListChanges::new(&self.host, &self.profile);
+            tokio::spawn(self.gone.clone().run_until_cancelled_owned(changes.tell(context.peer)));
+        }
+    }
+
+    fn accepted_subscription_filter(&self, _: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        self.profile.list_changes().then(|| SubscriptionFilter::builder().tools_list_changed().build())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let changes = ListChanges::new(&self.host, &self.profile);
+        tokio::select! {
+            () = context.cancelled() => {}
+            () = self.gone.cancelled() => {}
+            () = changes.tell_subscriber(context.sink()) => {}
+        }
+        Ok(())
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {

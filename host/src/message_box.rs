@@ -31,7 +31,7 @@ pub use handing::{give_back, handed, taken_whole, unheard};
 pub(crate) use kinship::same_principal;
 pub use kinship::{Participant, may_use, participants};
 pub use receive::{LAST_N_DEFAULT, LAST_N_MAX, Received, Wanted, receive};
-pub use summary::{Summary, summary};
+pub use summary::{Summary, notes, summary};
 
 named! {
     /// What a message is.

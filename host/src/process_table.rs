@@ -34,11 +34,11 @@ pub use given::{Given, given, limits, repair, snapshot};
 pub use keys::{Keyed, keep_keyed, keyed};
 pub use line::TOO_LONG as NOT_CONTINUED;
 pub use pictures::{keep_pictures, pictures};
-pub use progress::{add_usage, count_tool_call, count_turn, exited, wait_begins, wait_ends};
+pub use progress::{add_usage, count_tool_call, count_turn, exited, report, reported, wait_begins, wait_ends};
 pub(crate) use session::wake_session;
 pub use session::{
-    NotOpened, SessionRow, end_left_session, end_session, leave_session, may_act, open_session, open_session_as,
-    open_sessions, principal_key, session, session_above,
+    NotOpened, ProfileName, SessionRow, end_left_session, end_session, leave_session, may_act, open_session,
+    open_session_as, open_sessions, principal_key, session, session_above,
 };
 pub use slots::{Capacity, capacity, living, start_ready, to_start};
 pub use spawn::{LEVEL_UNKNOWN, NewProcess, Refused, Spawned, resumption_of, spawn};

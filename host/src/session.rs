@@ -19,7 +19,6 @@ use crate::host::Host;
 use crate::launcher::{self, Child, Launched};
 use crate::limits::Limits;
 use crate::process_table::{self, End, Process, Reason, Settled, Took};
-use crate::registry::Definition;
 use crate::store::{StoreError, Tx};
 
 mod account;
@@ -42,7 +41,7 @@ mod watch;
 mod went;
 
 use answer::Answering;
-use begin::{first_run, load};
+use begin::{Loaded, first_run, load};
 use deliver::Delivery;
 use kit::Kit;
 use link::Link;
@@ -88,7 +87,7 @@ async fn run_to_the_end(host: &Host, process: ProcessId) -> Result<(), StoreErro
     drop(permit);
     let ended = match started {
         Ok(()) => {
-            let failed = runner.fit_out(&loaded.definition).await;
+            let failed = runner.fit_out(&loaded).await;
             let tools = runner.link.kit().specs();
             runner.drive(first_run(loaded, tools, &failed)).await
         }
@@ -194,8 +193,9 @@ impl Runner {
     }
 
     /// Gets the tools of the servers that the definition names; those that cannot be had are given back.
-    async fn fit_out(&mut self, definition: &Definition) -> Vec<(String, String)> {
-        let own = || Kit::own(&self.host, &self.link.row, definition);
+    async fn fit_out(&mut self, loaded: &Loaded) -> Vec<(String, String)> {
+        let definition = &loaded.definition;
+        let own = || Kit::own(&self.host, &self.link.row, definition, loaded.profile);
         let (kit, failed) = tokio::select! {
             fitted = own().with_servers(&self.link, definition) => fitted,
             // It is told when it runs, which it does at once.

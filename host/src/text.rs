@@ -91,9 +91,16 @@ pub fn utc(ms: i64) -> String {
     format!("{year:04}-{month:02}-{date:02} {:02}:{:02}:{:02}Z", s / 3_600, s % 3_600 / 60, s % 60)
 }
 
+/// A time (Unix milliseconds) as ISO 8601 has it, in UTC: `2026-11-28T04:10:46.999Z`.
+#[must_use]
+pub fn iso_8601(ms: i64) -> String {
+    let utc = utc(ms).replace(' ', "T");
+    format!("{}.{:03}Z", utc.trim_end_matches('Z'), ms.rem_euclid(1_000))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{cut, duration, one_line, utc};
+    use super::{cut, duration, iso_8601, one_line, utc};
 
     #[test]
     fn times_are_dates() {
@@ -102,6 +109,8 @@ mod tests {
         check(0, "1970-01-01 00:00:00Z");
         check(951_782_400_000, "2000-02-29 00:00:00Z");
         check(1_795_839_046_999, "2026-11-28 04:10:46Z");
+        assert_eq!(iso_8601(1_795_839_046_999), "2026-11-28T04:10:46.999Z");
+        assert_eq!(iso_8601(-1), "1969-12-31T23:59:59.999Z");
         check(4_107_542_399_000, "2100-02-28 23:59:59Z");
         check(4_107_542_400_000, "2100-03-01 00:00:00Z");
         check(-1, "1969-12-31 23:59:59Z");

@@ -133,6 +133,8 @@ pub(crate) struct Along {
     /// The call's place among those of its process: they are carried out in the order in which they came, up to where one
     /// waits.
     pub(crate) turn: Option<Turn>,
+    /// How long a client waits at most, milliseconds, where that is not `limits.client_wait_ms`.
+    pub(crate) client_wait_ms: Option<u64>,
     /// Held as long as anything of the call is at work: its process is not settled meanwhile.
     pub(crate) at_work: Option<Arc<tokio::sync::OwnedRwLockReadGuard<()>>>,
 }

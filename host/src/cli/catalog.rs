@@ -8,11 +8,13 @@ use serde_json::{Value, json};
 
 use super::open::Setting;
 use super::{FAILED, Failure, Places, USAGE, counted, say, shown, talk};
-use crate::registry::{Definition, Diagnostic, Severity, Shadowed, Source};
+use crate::limits::Limits;
+use crate::registry::{Definition, Diagnostic, Registry, Severity, Shadowed, Source};
 use crate::search::Filter;
 use crate::servers::ServedTool;
 use crate::text::{cut, one_line};
-use crate::tools::{self, Audience};
+use crate::tools::profile::{Profile, subagents};
+use crate::tools::{self, Audience, Tool};
 
 /// Characters of a description on one line.
 const LINE_CHARS: usize = 90;
@@ -24,13 +26,20 @@ const SKIPPED_MAX: usize = 5;
 
 /// Which assistants are meant.
 #[derive(Args)]
-struct Which {
+pub(super) struct Which {
     /// Only those from here
     #[arg(long, value_parser = super::sources())]
     source: Option<Source>,
     /// Only those with this tag; may be repeated, and then with all of them
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
+}
+
+impl Which {
+    /// Whether it is one of them.
+    pub(super) fn takes(&self, one: &Definition) -> bool {
+        one.fits(self.source, &self.tags)
+    }
 }
 
 #[derive(Args)]
@@ -61,6 +70,9 @@ pub(super) struct ToolsArgs {
     /// Start the configured tool servers, and tell what they offer
     #[arg(long)]
     servers: bool,
+    /// Those that clients get with `mcp --profile NAME`, and assistants below them
+    #[arg(long, value_name = "NAME", value_parser = super::profiles(), default_value = super::ORCHESTRATOR)]
+    profile: Profile,
     /// Print JSON
     #[arg(long)]
     pub(super) json: bool,
@@ -200,7 +212,11 @@ pub(super) async fn tools(places: &Places, args: &ToolsArgs) -> Result<u8, Failu
     if args.servers {
         return Ok(of_servers(&setting, args.json).await);
     }
-    let table = tools::table(&setting.config.limits);
+    let limits = &setting.config.limits;
+    let table = tools::table(limits);
+    if let Profile::Subagents = args.profile {
+        return of_subagents(&setting.registry(), &table, limits, args.json);
+    }
     if args.json {
         let listed = |audience| table.iter().filter(|tool| tool.audience == audience).map(tools::listed).collect();
         let (clients, runners): (Vec<Value>, Vec<Value>) = (listed(Audience::Everyone), listed(Audience::Runners));
@@ -253,4 +269,21 @@ fn served(tool: &ServedTool) -> Value {
         "name": tool.name, "tool": tool.tool, "description": tool.description, "input_schema": tool.input_schema,
         "read_only": tool.read_only,
     })
+}
+
+/// The tools of the profile `subagents`: those of clients follow the assistants that there are.
+fn of_subagents(registry: &Registry, table: &[Tool], limits: &Limits, json: bool) -> Result<u8, Failure> {
+    let clients = Profile::Subagents.listed_of(table, registry, limits);
+    let runners = subagents::of_askers(limits);
+    if json {
+        let listed = |tools: &[Tool]| tools.iter().map(tools::listed).collect::<Vec<Value>>();
+        say(&json!({ "tools": listed(&clients), "runner_tools": listed(&runners) }).to_string());
+        return Ok(0);
+    }
+    for (tools, who) in [(&clients, "clients"), (&runners, "assistants")] {
+        for tool in tools {
+            say(&format!("{:<46} {:<22} {who}", tool.name, one_line(&tool.title)));
+        }
+    }
+    Ok(0)
 }

@@ -16,6 +16,7 @@ use super::place::Place;
 use super::start;
 use super::{FAILED, Failure, Places, talk};
 use crate::door::hello::{Hello, Want};
+use crate::tools::profile::Profile;
 
 /// The longest line of a client, bytes: what the host reads.
 const LINE_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -26,9 +27,9 @@ const HOSTS_TRIED_MAX: usize = 20;
 /// How long a client that has closed its end is still answered.
 const LAST_ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 
-pub(super) fn mcp(places: &Places) -> Result<u8, Failure> {
+pub(super) fn mcp(places: &Places, profile: &Profile) -> Result<u8, Failure> {
     let place = Place::find(places)?;
-    let hello = place.hello(Want::Mcp, "mcp");
+    let hello = Hello { profile: Some(profile.name().to_string()), ..place.hello(Want::Mcp, "mcp") };
     let first = start::connect(&place, &hello)?;
     let pipe = Arc::new(Pipe { place, hello, state: Mutex::default(), changed: Condvar::new() });
     pipe.lock().link = Some((1, Arc::new(first)));
@@ -67,6 +68,8 @@ struct Request {
     link: u64,
     /// What is asked again when the host goes; none for a tool call, which may have been done.
     again: Option<Vec<u8>>,
+    /// It is answered when its client goes, and not before.
+    lasts: bool,
 }
 
 impl Pipe {
@@ -97,7 +100,7 @@ impl Pipe {
         }
         let begun = Instant::now();
         let mut state = self.lock();
-        while !state.in_flight.is_empty() {
+        while state.in_flight.values().any(|request| !request.lasts) {
             let Some(left) = LAST_ANSWERS_WITHIN.checked_sub(begun.elapsed()) else { break };
             state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -124,7 +127,8 @@ impl Pipe {
                 if peek.method() == "initialize" {
                     state.handshake = Some(line.to_owned());
                 }
-                state.in_flight.insert(id.clone(), Request { link, again });
+                let lasts = peek.method() == "subscriptions/listen";
+                state.in_flight.insert(id.clone(), Request { link, again, lasts });
             }
             if (&*stream).write_all(line).is_ok() {
                 return;

@@ -70,6 +70,7 @@ impl Place {
             config_hash: Some(config_hash(&self.config)),
             variables: std::env::vars_os().filter_map(|(name, _)| short(name)).take(VARIABLES_MAX).collect(),
             level: level(),
+            profile: None,
         }
     }
 

@@ -135,12 +135,12 @@ fn give_word(word: &Word) {
 }
 
 /// `mcp --embedded`: the host inside, one client on stdin and stdout.
-pub(super) async fn embedded(places: &Places) -> Result<u8, Failure> {
+pub(super) async fn embedded(places: &Places, profile: Profile) -> Result<u8, Failure> {
     let stop = stop_on_signal();
     outlive_file_size_limits();
     let options = Setting::read(places)?.options().await?;
     let host = Host::open(options).await.map_err(|error| refused(&error))?;
-    one_client(host, Profile::Orchestrator, stop).await
+    one_client(host, profile, stop).await
 }
 
 /// Serves the one client on stdin and stdout, and closes the host behind it.

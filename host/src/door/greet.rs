@@ -6,13 +6,15 @@ use std::path::Path;
 use super::CONNECTIONS_MAX;
 use super::hello::{Asked, Hello, Identity, PAYLOAD_BYTES_MAX, Reply, Status, Want};
 use crate::host::stored::How;
+use crate::process_table::ProfileName;
 use crate::registry::AssistantId;
+use crate::tools::profile::Profile;
 
 /// What becomes of a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// MCP begins behind this.
-    Serve(Reply),
+    /// MCP begins behind this, with the tools of this profile.
+    Serve(Reply, ProfileName),
     /// That is all.
     Answer(Reply),
     /// The database is made small, then that is told.
@@ -72,7 +74,10 @@ pub(super) fn greet(identity: &Identity, hello: &Hello, others: usize, living: u
                      assistants at work. `assistant-host stop` ends it when they are done, `stop --force` now, and \
                      --state DIR makes a host of its own"
                 )),
-                None => Verdict::Serve(Reply::Welcome { pid, told: told(identity, hello, stale) }),
+                None => match profile(hello) {
+                    Ok(profile) => Verdict::Serve(Reply::Welcome { pid, told: told(identity, hello, stale) }, profile),
+                    Err(why) => refused(why),
+                },
             }
         }
     }
@@ -103,6 +108,15 @@ fn differs(identity: &Identity, hello: &Hello) -> Option<String> {
         return Some("reads its assistants from other folders".to_owned());
     }
     None
+}
+
+/// The profile that a client wants, where it can be had here.
+fn profile(hello: &Hello) -> Result<ProfileName, String> {
+    let Some(wanted) = &hello.profile else { return Ok(ProfileName::Orchestrator) };
+    Profile::at_a_door(wanted).map(|profile| profile.name()).ok_or_else(|| {
+        let wanted = crate::text::cut(wanted, 40);
+        format!("this host has no profile `{wanted}` for its clients; it has: {}", Profile::AT_A_DOOR.join(", "))
+    })
 }
 
 /// Variables that hold keys in the client's environment and not in the host's.
@@ -156,6 +170,7 @@ mod tests {
             config_hash: Some("h".into()),
             variables: Vec::new(),
             level: 0,
+            profile: None,
         }
     }
 
@@ -172,6 +187,32 @@ mod tests {
         check(&hello(Want::Mcp), CONNECTIONS_MAX, 0, "Answer(Refused", "the most that one host serves is 256");
         let lacks = Hello { variables: vec!["B".into(), "A_KEY".into()], ..hello(Want::Mcp) };
         check(&lacks, 0, 0, "Serve(Welcome", "A_KEY is set here");
+    }
+
+    #[test]
+    fn a_profile_is_the_clients_own() {
+        let wants = |profile: &str| Hello { profile: Some(profile.into()), ..hello(Want::Mcp) };
+        check(&hello(Want::Mcp), 1, 0, "Serve(Welcome", "Orchestrator");
+        check(&wants("orchestrator"), 1, 0, "Serve(Welcome", "Orchestrator");
+        check(&wants("subagents"), 1, 0, "Serve(Welcome", "Subagents");
+        check(
+            &wants("other"),
+            1,
+            0,
+            "Answer(Refused",
+            "no profile `other` for its clients; it has: orchestrator, subagents",
+        );
+        // It has a configuration of its own, and a host of its own.
+        check(&wants("single"), 1, 0, "Answer(Refused", "no profile `single`");
+        check(&wants(&"x".repeat(10_000)), 1, 0, "Answer(Refused", "xxx…`");
+        // Another build hears that first, whatever it wants.
+        check(
+            &Hello { build: "c".into(), ..wants("other") },
+            1,
+            0,
+            "Answer(Refused",
+            "is another build of version 1.0.0",
+        );
     }
 
     #[test]

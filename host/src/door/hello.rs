@@ -74,6 +74,9 @@ pub struct Hello {
     /// How many levels of assistants it is below, in this host or another one.
     #[serde(default)]
     pub level: u32,
+    /// The profile whose tools it wants; absent is the host's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
 }
 
 /// What is named on a command line, paths absolute.

@@ -11,12 +11,13 @@ use tokio::sync::Notify;
 
 use super::Host;
 use crate::process_table::{self, NotOpened};
-use crate::store::StoreError;
+use crate::store::{StoreError, Tx};
+use crate::tools::profile::Profile;
 
 /// How soon the end of a session is stored again where that failed, milliseconds.
 const STORE_AGAIN_MS: u64 = 1_000;
 /// Arguments by which a call names processes and threads.
-const NAMES: [&str; 6] = ["process_id", "processId", "thread_id", "threadId", "process_ids", "processIds"];
+const NAMES: [&str; 7] = ["process_id", "processId", "runId", "thread_id", "threadId", "process_ids", "processIds"];
 /// Processes of one call that are looked after.
 const NAMED_MAX: usize = 100;
 
@@ -69,21 +70,25 @@ impl Host {
     /// # Errors
     /// The store's.
     pub async fn open_session(&self, principal: &str, caller_name: &str) -> Result<SessionId, StoreError> {
-        self.open_session_below(principal, caller_name, 0).await
+        self.open_session_with(principal, caller_name, 0, &Profile::Orchestrator).await
     }
 
-    /// The same for a client that runs within an assistant itself, `level` levels deep: what it spawns is one deeper.
+    /// The same with the tools of a profile, and for a client that runs within an assistant itself, `level` levels deep:
+    /// what it spawns is one deeper.
     ///
     /// # Errors
     /// The store's.
-    pub async fn open_session_below(
+    pub async fn open_session_with(
         &self,
         principal: &str,
         caller_name: &str,
         level: u32,
+        profile: &Profile,
     ) -> Result<SessionId, StoreError> {
         let (session, principal, caller) = (SessionId::mint(), principal.to_owned(), caller_name.to_owned());
-        self.store().write(move |tx| process_table::open_session(tx, session, &principal, &caller, level)).await?;
+        let name = profile.name();
+        let open = move |tx: &mut Tx<'_>| process_table::open_session(tx, session, &principal, &caller, level, name);
+        self.store().write(open).await?;
         Ok(session)
     }
 
@@ -98,8 +103,23 @@ impl Host {
         principal: &str,
         caller_name: &str,
     ) -> Result<(), NotOpened> {
-        let (principal, caller) = (principal.to_owned(), caller_name.to_owned());
-        self.store().write(move |tx| process_table::open_session_as(tx, session, &principal, &caller)).await?;
+        self.open_session_as_with(session, principal, caller_name, &Profile::Orchestrator).await
+    }
+
+    /// The same with the tools of a profile.
+    ///
+    /// # Errors
+    /// [`NotOpened`]: it is open, or another principal's.
+    pub async fn open_session_as_with(
+        &self,
+        session: SessionId,
+        principal: &str,
+        caller_name: &str,
+        profile: &Profile,
+    ) -> Result<(), NotOpened> {
+        let (principal, caller, name) = (principal.to_owned(), caller_name.to_owned(), profile.name());
+        let open = move |tx: &mut Tx<'_>| process_table::open_session_as(tx, session, &principal, &caller, name);
+        self.store().write(open).await?;
         self.0.graces.lock().remove(&session);
         Ok(())
     }

@@ -50,6 +50,8 @@ pub struct Question {
     pub answer_by_at: i64,
     /// The answer's message, and its text.
     pub answer: Option<(MessageId, String)>,
+    /// When it was answered.
+    pub answered_at: Option<i64>,
 }
 
 /// Why a question was not asked or answered.
@@ -118,7 +120,7 @@ impl From<rusqlite::Error> for QuestionRefused {
 }
 
 const COLUMNS: &str = "q.message_id, q.process_id, q.to_process_id, q.state, q.asked_at, q.answer_by_at, \
-    q.answer_message_id, m.content, m.from_assistant_id, m.delivered_at, a.content AS answer \
+    q.answer_message_id, q.answered_at, m.content, m.from_assistant_id, m.delivered_at, a.content AS answer \
     FROM questions q JOIN assistant_messages m ON m.id = q.message_id \
     LEFT JOIN assistant_messages a ON a.id = q.answer_message_id";
 
@@ -137,6 +139,7 @@ fn from_row(row: &Row<'_>, now: i64) -> rusqlite::Result<Question> {
         asked_at: row.get("asked_at")?,
         answer_by_at,
         answer: answer.zip(row.get("answer")?),
+        answered_at: row.get("answered_at")?,
     })
 }
 
@@ -263,6 +266,21 @@ pub fn retrieve(tx: &Tx<'_>, process: ProcessId, message: MessageId) -> Result<Q
             .execute((answer.to_string(), tx.now))?;
     }
     Ok(question)
+}
+
+/// What a process has asked, oldest first, at most `limit`: what is not fetched comes first, then the newest.
+///
+/// # Errors
+/// The store's.
+pub fn of_process(db: &Connection, process: ProcessId, now: i64, limit: u32) -> Result<Vec<Question>, StoreError> {
+    let mut look = db.prepare_cached(&format!(
+        "SELECT {COLUMNS} WHERE q.process_id = ?1
+         ORDER BY q.state IN ('PENDING', 'ANSWERED') DESC, m.seq DESC LIMIT ?2"
+    ))?;
+    let rows = look.query_map((process.to_string(), limit), |row| from_row(row, now))?;
+    let mut found: Vec<Question> = rows.collect::<Result<_, _>>()?;
+    found.sort_by_key(|question| (question.asked_at, question.id.uuid()));
+    Ok(found)
 }
 
 /// Who is asked: a process, or all sessions of a principal.

@@ -2,7 +2,7 @@
 
 use assistant_protocol::ids::ProcessId;
 use assistant_protocol::types::Usage;
-use rusqlite::named_params;
+use rusqlite::{Connection, named_params};
 
 use super::{Status, advance, get};
 use crate::store::{StoreError, Tx};
@@ -89,6 +89,27 @@ pub fn add_usage(tx: &Tx<'_>, process: ProcessId, usage: &Usage) -> Result<(), S
             ":process": process.to_string(),
         })?;
     Ok(())
+}
+
+/// Keeps what a process says of itself, JSON.
+///
+/// # Errors
+/// The store's.
+pub fn report(tx: &mut Tx<'_>, process: ProcessId, told: &str) -> Result<(), StoreError> {
+    tx.db
+        .prepare_cached("UPDATE assistant_processes SET reported = ?2 WHERE process_id = ?1")?
+        .execute((process.to_string(), told))?;
+    tx.wake(process);
+    Ok(())
+}
+
+/// What a process has said of itself last, JSON.
+///
+/// # Errors
+/// The store's.
+pub fn reported(db: &Connection, process: ProcessId) -> Result<Option<String>, StoreError> {
+    let mut look = db.prepare_cached("SELECT reported FROM assistant_processes WHERE process_id = ?1")?;
+    Ok(look.query_row([process.to_string()], |row| row.get(0))?)
 }
 
 /// Records how the runner exited: the one field that may change after the end.

@@ -6,8 +6,21 @@ use uuid::Uuid;
 
 use super::{Cause, cancel_marked, end, find, get, id, roots};
 use crate::caller::Caller;
+use crate::names::named;
 use crate::registry::sha256_hex;
 use crate::store::{StoreError, Tx};
+
+named! {
+    /// Which list of tools a session is offered.
+    pub enum ProfileName {
+        /// The host's own tools.
+        Orchestrator = "orchestrator",
+        /// Assistants as subagents: run, asked, answered.
+        Subagents = "subagents",
+        /// One assistant as one tool.
+        Single = "single",
+    }
+}
 
 /// A row of the sessions.
 #[derive(Debug, Clone)]
@@ -20,6 +33,8 @@ pub struct SessionRow {
     pub caller_name: String,
     /// Levels of assistants above its client: 0 unless the client runs within an assistant, of another host maybe.
     pub level: u32,
+    /// Which list of tools it is offered.
+    pub profile: ProfileName,
     /// It has ended.
     pub ended: bool,
 }
@@ -34,15 +49,16 @@ pub fn open_session(
     principal: &str,
     caller_name: &str,
     level: u32,
+    profile: ProfileName,
 ) -> Result<(), StoreError> {
     tx.db
         .prepare_cached(
-            "INSERT INTO sessions (session_id, principal, caller_name, level, created_at)
-             VALUES (:session, :principal, :caller, :level, :now)",
+            "INSERT INTO sessions (session_id, principal, caller_name, level, profile, created_at)
+             VALUES (:session, :principal, :caller, :level, :profile, :now)",
         )?
         .execute(named_params! {
             ":session": session.to_string(), ":principal": principal, ":caller": caller_name, ":level": level,
-            ":now": tx.now,
+            ":profile": profile, ":now": tx.now,
         })?;
     Ok(())
 }
@@ -53,7 +69,7 @@ pub fn open_session(
 /// The store's.
 pub fn session(db: &Connection, session: SessionId) -> Result<Option<SessionRow>, StoreError> {
     let mut look = db.prepare_cached(
-        "SELECT session_id, principal, caller_name, level, ended_at FROM sessions WHERE session_id = ?1",
+        "SELECT session_id, principal, caller_name, level, profile, ended_at FROM sessions WHERE session_id = ?1",
     )?;
     let row = look.query_row([session.to_string()], |row| {
         Ok(SessionRow {
@@ -61,6 +77,7 @@ pub fn session(db: &Connection, session: SessionId) -> Result<Option<SessionRow>
             principal: row.get("principal")?,
             caller_name: row.get("caller_name")?,
             level: row.get("level")?,
+            profile: row.get("profile")?,
             ended: row.get::<_, Option<i64>>("ended_at")?.is_some(),
         })
     });
@@ -180,7 +197,8 @@ impl From<rusqlite::Error> for NotOpened {
     }
 }
 
-/// Opens a session under an id of the caller's; one that was left or has ended is come back to.
+/// Opens a session under an id of the caller's; one that was left or has ended is come back to. It is offered the
+/// tools of `profile` from now on.
 ///
 /// # Errors
 /// [`NotOpened`].
@@ -189,17 +207,19 @@ pub fn open_session_as(
     session_id: SessionId,
     principal: &str,
     caller_name: &str,
+    profile: ProfileName,
 ) -> Result<(), NotOpened> {
     match session(tx.db, session_id)? {
-        None => Ok(open_session(tx, session_id, principal, caller_name, 0)?),
+        None => Ok(open_session(tx, session_id, principal, caller_name, 0, profile)?),
         Some(row) if row.principal != principal => Err(NotOpened::NotYours(session_id)),
         Some(row) if !row.ended => Err(NotOpened::Open(session_id)),
         Some(_) => {
             tx.db
                 .prepare_cached(
-                    "UPDATE sessions SET ended_at = NULL, end_cause = NULL, caller_name = ?2 WHERE session_id = ?1",
+                    "UPDATE sessions SET ended_at = NULL, end_cause = NULL, caller_name = ?2, profile = ?3
+                     WHERE session_id = ?1",
                 )?
-                .execute((session_id.to_string(), caller_name))?;
+                .execute((session_id.to_string(), caller_name, profile))?;
             Ok(())
         }
     }

@@ -11,9 +11,10 @@ use crate::events::{self, Kind};
 use crate::host::Host;
 use crate::limits::Limits;
 use crate::output_schema::OutputSchema;
-use crate::process_table::{self, Given, Process, Status};
+use crate::process_table::{self, Given, Process, ProfileName, Status};
 use crate::registry::Definition;
 use crate::store::StoreError;
+use crate::tools::profile::subagents;
 use crate::tools::{grants, lacking_title};
 
 /// What a process starts with.
@@ -21,6 +22,8 @@ pub(super) struct Loaded {
     pub(super) row: Process,
     pub(super) limits: Limits,
     pub(super) definition: Definition,
+    /// The profile of its session.
+    pub(super) profile: ProfileName,
     /// The conversation that it goes on with.
     pub(super) history: Option<Vec<Message>>,
     /// Files and the schema of the result.
@@ -49,8 +52,10 @@ pub(super) async fn load(host: &Host, process: ProcessId) -> Result<Option<Loade
             limits.wall_ms = definition.timeout_ms.map_or(limits.wall_ms, |wall| wall.min(limits.wall_ms));
             let history = row.resumed_from.map(|old| conversation::history(db, old)).transpose()?;
             let given = process_table::given(db, process)?;
+            let session = process_table::session(db, row.session)?;
+            let profile = session.map_or(ProfileName::Orchestrator, |session| session.profile);
             let (answering, memory) = (None, Memory::default());
-            Ok::<_, StoreError>(Some(Loaded { row, limits, definition, history, given, answering, memory }))
+            Ok::<_, StoreError>(Some(Loaded { row, limits, definition, profile, history, given, answering, memory }))
         })
         .await?;
     let Some(loaded) = loaded else { return Ok(None) };
@@ -77,10 +82,10 @@ pub(super) async fn load(host: &Host, process: ProcessId) -> Result<Option<Loade
 ///
 /// `failed` are servers whose tools are not there, each with the reason.
 pub(super) fn first_run(loaded: Loaded, tools: Vec<ToolSpec>, failed: &[(String, String)]) -> RunParams {
-    let Loaded { row, definition, history, given, memory, .. } = loaded;
+    let Loaded { row, limits, definition, profile, history, given, memory, .. } = loaded;
     let mut system_prompt = definition.system_prompt.clone();
     system_prompt.push_str(&told_of_lacks(&row, failed));
-    system_prompt.push_str(&told_of_itself(&row));
+    system_prompt.push_str(&told_of_itself(&row, profile, &limits));
     system_prompt.push_str(&memory.told());
     if given.output_schema.is_some() {
         system_prompt.push_str(&answer::told());
@@ -97,7 +102,7 @@ pub(super) fn first_run(loaded: Loaded, tools: Vec<ToolSpec>, failed: &[(String,
 }
 
 /// What an assistant is told of its own run, behind its prompt.
-fn told_of_itself(row: &Process) -> String {
+fn told_of_itself(row: &Process, profile: ProfileName, limits: &Limits) -> String {
     let mut told = String::new();
     if row.tools.iter().any(|tool| tool == "send_message" || tool == "recv_message") {
         told.push_str(&format!(
@@ -106,7 +111,10 @@ fn told_of_itself(row: &Process) -> String {
             row.assistant_id, row.thread, row.parent_assistant_id
         ));
     }
-    if row.tools.iter().any(|tool| tool == "ask_parent") {
+    let asks = row.tools.iter().any(|tool| tool == "ask_parent");
+    if profile == ProfileName::Subagents {
+        told.push_str(&subagents::told_in_prompt(row, limits));
+    } else if asks {
         told.push_str(
             "\n\nWhere you cannot go on without a decision or a fact that only whoever gave you the task has, ask them with \
              ask_parent, once and completely; do not guess, and do not ask what you can find out.",

@@ -10,11 +10,12 @@ use serde_json::json;
 
 use crate::events::Kind;
 use crate::host::Host;
-use crate::process_table::Process;
+use crate::process_table::{Process, ProfileName};
 use crate::registry::Definition;
 use crate::servers::{ServedTool, Servers};
 use crate::tools::blobs::READ_BLOB;
 use crate::tools::policy::{Policy, ToolName};
+use crate::tools::profile::subagents;
 
 use super::answer::Answering;
 use super::link::Link;
@@ -39,6 +40,8 @@ pub(super) struct Item {
     pub(super) served: Option<ServedTool>,
     /// It is nobody's grant: a model is offered it as soon as its process has a blob, and reads no more by it than that.
     pub(super) for_blobs: bool,
+    /// The granted tool that it stands on, where it is one of the profile `subagents`.
+    pub(super) on: Option<&'static str>,
 }
 
 impl Item {
@@ -46,14 +49,15 @@ impl Item {
     pub(super) fn name(&self) -> ToolName<'_> {
         match &self.served {
             Some(served) => ToolName { server: Some(&served.server), tool: &served.tool },
-            None => ToolName { server: None, tool: &self.spec.name },
+            None => ToolName { server: None, tool: self.on.unwrap_or(&self.spec.name) },
         }
     }
 }
 
 impl Kit {
-    /// What the host and the app give to a process; nothing is started.
-    pub(super) fn own(host: &Host, row: &Process, definition: &Definition) -> Self {
+    /// What the host and the app give to a process; nothing is started. By which tools it asks and tells, the profile of
+    /// its session says.
+    pub(super) fn own(host: &Host, row: &Process, definition: &Definition, profile: ProfileName) -> Self {
         let granted = |name: &String| host.tools().iter().find(|tool| tool.name == **name);
         let item = |tool: &crate::tools::Tool| Item {
             spec: ToolSpec {
@@ -63,8 +67,16 @@ impl Kit {
             },
             served: None,
             for_blobs: false,
+            on: None,
         };
-        let mut items: Vec<Item> = row.tools.iter().filter_map(granted).map(item).collect();
+        let of_profile = match profile {
+            ProfileName::Subagents => subagents::of_run(&row.tools, host.limits()),
+            ProfileName::Orchestrator | ProfileName::Single => Vec::new(),
+        };
+        let replaced = |tool: &&crate::tools::Tool| !of_profile.iter().any(|(spec, _)| spec.name == tool.name);
+        let mut items: Vec<Item> = row.tools.iter().filter_map(granted).filter(replaced).map(item).collect();
+        let of_profile = of_profile.into_iter();
+        items.extend(of_profile.map(|(spec, on)| Item { spec, served: None, for_blobs: false, on: Some(on) }));
         let is = |name: &String| name == READ_BLOB;
         if !row.tools.iter().any(is) && !definition.disallowed_tools.iter().any(is) {
             let read_blob = host.tools().iter().find(|tool| tool.name == READ_BLOB);
@@ -95,24 +107,23 @@ impl Kit {
             }
             let name = served.name.clone();
             let (description, input_schema) = (served.description.clone(), served.input_schema.clone());
-            self.items.push(Item {
-                spec: ToolSpec { name, description, input_schema },
-                served: Some(served),
-                for_blobs: false,
-            });
+            let spec = ToolSpec { name, description, input_schema };
+            self.items.push(Item { spec, served: Some(served), for_blobs: false, on: None });
         }
         (self, failed)
     }
 
     /// Adds the tool by which a result is handed in that has to fit a schema; no rule of the definition takes it away.
     pub(super) fn with_answer(mut self, answering: Option<&Answering>) -> Self {
-        self.items.extend(answering.map(|answering| Item { spec: answering.tool(), served: None, for_blobs: false }));
+        let item = |spec| Item { spec, served: None, for_blobs: false, on: None };
+        self.items.extend(answering.map(|answering| item(answering.tool())));
         self
     }
 
     /// The tool of this name.
     pub(super) fn find(&self, name: &str) -> Option<&Item> {
-        self.items.iter().find(|item| item.spec.name == name)
+        let named = |name: &str| self.items.iter().find(|item| item.spec.name == name);
+        named(name).or_else(|| named(subagents::listed_as(name)?).filter(|item| item.on.is_some()))
     }
 
     /// What a runner is told of its tools.

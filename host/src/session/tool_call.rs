@@ -20,12 +20,20 @@ use crate::events;
 use crate::process_table;
 use crate::servers::{Given, STEPS_MAX, ServedTool, ServerError};
 use crate::store::StoreError;
+use crate::tools::profile::subagents;
 use crate::tools::record::{self, Begun};
 use crate::tools::{self, Along, CallError, Output, Recorder, ToolError};
 
 /// Tools whose calls of one process are carried out in the order in which they came: others see it.
-const IN_ORDER: [&str; 6] =
-    ["ask_parent", "cancel_assistant", FINAL_ANSWER, "reply_assistant", "send_message", "spawn_assistant"];
+const IN_ORDER: [&str; 7] = [
+    "ask_parent",
+    "cancel_assistant",
+    FINAL_ANSWER,
+    "reply_assistant",
+    "send_message",
+    "spawn_assistant",
+    "update_status",
+];
 
 pub(super) async fn on_tool_call(
     link: Arc<Link>,
@@ -181,6 +189,10 @@ async fn make(
             ..link.along().await
         };
         let (caller, name) = (Caller::Process(link.row.id), &item.spec.name);
+        if item.on.is_some() {
+            let name = &recorder.tool;
+            return subagents::call_of_run(&link.host, caller, name, arguments, cx.cancelled.clone(), along).await;
+        }
         return tools::call(&link.host, caller, name, arguments, cx.cancelled.clone(), along).await;
     };
     match ask_server(link, served, arguments, within).await {

@@ -80,16 +80,20 @@ struct Asked {
     answer: Option<String>,
 }
 
-impl From<Question> for Asked {
-    fn from(question: Question) -> Self {
+impl From<&Question> for Asked {
+    fn from(question: &Question) -> Self {
         let state = match question.state {
             QuestionState::Pending => State::Pending,
             QuestionState::Answered => State::Answered,
             QuestionState::Retrieved => State::Retrieved,
             QuestionState::Expired => State::Expired,
         };
-        Self { message_id: question.id, state, answer: question.answer.map(|(_, text)| text) }
+        Self { message_id: question.id, state, answer: question.answer.as_ref().map(|(_, text)| text.clone()) }
     }
+}
+
+fn told(question: &Question) -> Result<Output, ToolError> {
+    Output::new(&Asked::from(question))
 }
 
 fn process(call: &Call) -> Result<ProcessId, ToolError> {
@@ -105,13 +109,13 @@ async fn ask_parent(call: Call, params: Ask) -> Result<Output, ToolError> {
     let (message, parent_is_process) = asked.await?;
     let pending = || Output::new(&Asked { message_id: message, state: State::Pending, answer: None });
     if let Some(wait_ms) = params.wait_ms {
-        let found = answer(&call, me, message, wait::bound(&call, wait_ms).wait, IfNone::Told).await?;
+        let found = answer(&call, me, message, wait::bound(&call, wait_ms).wait, IfNone::Told, told).await?;
         return found.map_or_else(pending, Ok);
     }
     let until_expiry = wait::bound(&call, limits.question_ms).wait;
     let bound = if parent_is_process { Duration::from_millis(limits.answer_wait_ms) } else { until_expiry };
     let begun = Instant::now();
-    if let Some(output) = answer(&call, me, message, bound, IfNone::Fails).await? {
+    if let Some(output) = answer(&call, me, message, bound, IfNone::Fails, told).await? {
         return Ok(output);
     }
     if begun.elapsed() < bound {
@@ -128,11 +132,11 @@ async fn ask_parent(call: Call, params: Ask) -> Result<Output, ToolError> {
     if stalled.await? {
         return Err(ToolError::caller_ended());
     }
-    answer(&call, me, message, until_expiry, IfNone::Fails).await?.map_or_else(pending, Ok)
+    answer(&call, me, message, until_expiry, IfNone::Fails, told).await?.map_or_else(pending, Ok)
 }
 
 /// Ends a process whose question nobody has answered. Returns whether it did.
-fn stall(tx: &mut Tx<'_>, me: ProcessId) -> Result<bool, ToolError> {
+pub(super) fn stall(tx: &mut Tx<'_>, me: ProcessId) -> Result<bool, ToolError> {
     let end = End::Failed { reason: Reason::NoAnswer, error: STALLED.to_owned(), partial: None };
     Ok(process_table::end(tx, me, end)?)
 }
@@ -140,7 +144,7 @@ fn stall(tx: &mut Tx<'_>, me: ProcessId) -> Result<bool, ToolError> {
 async fn check_answer(call: Call, params: Check) -> Result<Output, ToolError> {
     let me = process(&call)?;
     let bound = wait::bound(&call, params.wait_ms).wait;
-    match answer(&call, me, params.message_id, bound, IfNone::Told).await? {
+    match answer(&call, me, params.message_id, bound, IfNone::Told, told).await? {
         Some(output) => Ok(output),
         None => Output::new(&Asked { message_id: params.message_id, state: State::Pending, answer: None }),
     }
@@ -148,20 +152,26 @@ async fn check_answer(call: Call, params: Check) -> Result<Output, ToolError> {
 
 /// What a question that has expired is to the call that waits for its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum IfNone {
+pub(super) enum IfNone {
     /// A result like others.
     Told,
+    /// The same; and one that still waits so long before it expires, milliseconds, is the end of the process.
+    ToldUntil {
+        /// How long before.
+        before_expiry_ms: i64,
+    },
     /// The end of the process.
     Fails,
 }
 
-/// The answer to a question once there is one, or its expiry; none while it waits.
-async fn answer(
+/// The answer to a question once there is one, or its expiry, as `tell` puts it; none while it waits.
+pub(super) async fn answer(
     call: &Call,
     me: ProcessId,
     message: MessageId,
     bound: Duration,
     if_none: IfNone,
+    tell: fn(&Question) -> Result<Output, ToolError>,
 ) -> Result<Option<Output>, ToolError> {
     let look = || {
         let recorder = call.along.recorder.clone();
@@ -169,11 +179,14 @@ async fn answer(
             wait::still_acts(tx, Caller::Process(me))?;
             let question = questions::retrieve(tx, me, message)?;
             match question.state {
+                QuestionState::Pending if if_none.is_over(&question, tx.now) && stall(tx, me)? => {
+                    return Ok(Look::Stalled);
+                }
                 QuestionState::Pending => return Ok(Look::Nothing),
                 QuestionState::Expired if if_none == IfNone::Fails && stall(tx, me)? => return Ok(Look::Stalled),
                 QuestionState::Expired | QuestionState::Answered | QuestionState::Retrieved => {}
             }
-            let mut output = Output::new(&Asked::from(question))?;
+            let mut output = tell(&question)?;
             if let Some(recorder) = recorder {
                 recorder.finish(tx, &output.result())?;
                 output.recorded = true;
@@ -189,6 +202,15 @@ async fn answer(
         }
     };
     wait::until(call, &[Uuid::from(me)], bound, look).await
+}
+
+impl IfNone {
+    fn is_over(self, question: &Question, now: i64) -> bool {
+        match self {
+            Self::ToldUntil { before_expiry_ms } => question.answer_by_at.saturating_sub(before_expiry_ms) <= now,
+            Self::Told | Self::Fails => false,
+        }
+    }
 }
 
 /// What a look at a question has found.

@@ -21,12 +21,15 @@ const TASK_BYTES_MAX: usize = 1024 * 1024;
 const LABEL_CHARS_MAX: usize = 100;
 
 mod choose;
+mod depth;
 mod inputs;
 mod resume;
 mod schema;
 mod tighten;
 mod told;
 mod waited;
+
+pub(super) use choose::session_may;
 
 use choose::{choose, choose_model, may_spawn, working_dir};
 use tighten::Tighter;
@@ -157,7 +160,8 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
     };
     let working_dir = working_dir(base, params.working_dir.as_deref())?;
     granted.unavailable = lacking::lacking(&host, &definition, granted.unavailable, working_dir.as_deref()).await?;
-    let limits = tighten::granted(&call, parent.as_ref(), params.limits.as_ref(), &choice.name).await?;
+    let mut limits = tighten::granted(&call, parent.as_ref(), params.limits.as_ref(), &choice.name).await?;
+    depth::bound(&call, parent.as_ref(), &definition, &mut limits).await?;
     let json_error = |error: serde_json::Error| ToolError::internal(&error);
     let definition_json = serde_json::to_string(&*definition).map_err(json_error)?;
     let new = NewProcess {

@@ -179,7 +179,7 @@ pub(super) fn filled_in(text: &str, limits: &Limits) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::collections::BTreeSet;
 
     use serde_json::Value;
@@ -195,7 +195,7 @@ mod tests {
     const LIST_BYTES_MAX: usize = 24 * 1024;
 
     /// All names of properties and values of enums of a schema.
-    fn names(schema: &Value, found: &mut BTreeSet<String>) {
+    pub(in crate::tools) fn names(schema: &Value, found: &mut BTreeSet<String>) {
         match schema {
             Value::Object(map) => {
                 if let Some(Value::Object(properties)) = map.get("properties") {
@@ -212,7 +212,7 @@ mod tests {
     }
 
     /// What a text has in backticks, as far as that is a name.
-    fn named(text: &str) -> impl Iterator<Item = &str> {
+    pub(in crate::tools) fn named(text: &str) -> impl Iterator<Item = &str> {
         let quoted = text.split('`').skip(1).step_by(2);
         let first = quoted.map(|quoted| quoted.split(':').next().unwrap_or(quoted));
         first.filter(|name| name.chars().all(|c| c.is_ascii_lowercase() || c == '_') && !name.is_empty())
@@ -258,7 +258,7 @@ mod tests {
     }
 
     /// What some client cannot take in a schema.
-    fn complaints(schema: &Value, input: bool, path: &str, found: &mut Vec<String>) {
+    pub(in crate::tools) fn complaints(schema: &Value, input: bool, path: &str, found: &mut Vec<String>) {
         let Value::Object(map) = schema else { return };
         for key in ["$ref", "$defs", "$schema", "format", "oneOf", "allOf"] {
             if map.contains_key(key) {

@@ -28,11 +28,12 @@ pub(super) struct Bound {
     pub(super) clamped_to_ms: Option<u64>,
 }
 
-/// How long a call may wait: what the caller asks for, but for an MCP client at most what clients bear.
+/// How long a call may wait: what the caller asks for, but for an MCP client at most what clients bear, or what its
+/// profile has it bear.
 pub(super) fn bound(call: &Call, wait_ms: u64) -> Bound {
     let limits = call.host.limits();
     let most = match call.caller {
-        Caller::Session(_) => limits.client_wait_ms,
+        Caller::Session(_) => call.along.client_wait_ms.unwrap_or(limits.client_wait_ms),
         Caller::Process(_) => limits.wall_ms,
     };
     Bound { wait: Duration::from_millis(wait_ms.min(most)), clamped_to_ms: (wait_ms > most).then_some(most) }

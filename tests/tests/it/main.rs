@@ -14,7 +14,15 @@ mod crash;
 mod day_one;
 mod deliver;
 #[cfg(target_os = "linux")]
+mod document_000;
+#[cfg(target_os = "linux")]
+mod document_001;
+#[cfg(target_os = "linux")]
+mod document_002;
+#[cfg(target_os = "linux")]
 mod document_003;
+#[cfg(target_os = "linux")]
+mod documents;
 #[cfg(target_os = "linux")]
 mod doors;
 #[cfg(target_os = "linux")]

@@ -135,6 +135,11 @@ pub(super) fn may_spawn(
     ))
 }
 
+/// Whether a session may spawn it.
+pub(in crate::tools) fn session_may(definition: &Definition) -> bool {
+    definition.allowed_callers.as_ref().is_none_or(|allowed| may_call(allowed, None))
+}
+
 /// Whether `allowed` lets the assistant `caller` spawn, or a session where there is none. An assistant with the id `main`
 /// is not the session that is meant by it.
 fn may_call(allowed: &[String], caller: Option<&str>) -> bool {
@@ -147,7 +152,7 @@ fn may_call(allowed: &[String], caller: Option<&str>) -> bool {
 
 /// Whether `list` names the assistant with the id `id`, by that or by its name for people; `*` and `all` are everyone. A
 /// name behind `!` or `-` is no name of one that may.
-fn names(list: &[String], id: &str) -> bool {
+pub(super) fn names(list: &[String], id: &str) -> bool {
     let same = |one: &String| {
         let named = !one.trim_start().starts_with(['!', '-']) && !NO_ONE.contains(&id);
         named && (one == id || slug(one).as_deref() == Some(id))
