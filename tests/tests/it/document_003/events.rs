@@ -1,8 +1,11 @@
 //! What a client is told of a run while it goes on: `notifications/message`.
 
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+
 use serde_json::{Value, json};
 
-use super::{Client, Shop, Told};
+use super::{FILE, Shop};
 
 /// A run with everything that is told: it thinks, calls a tool that it does not have, and answers.
 fn shop() -> Shop {
@@ -13,99 +16,118 @@ fn shop() -> Shop {
     ]))
 }
 
-/// All that was told of the runs until now, and nothing else: level, and the data without what is new each time.
-fn told(client: &mut Client, run: &str) -> Vec<(String, Value)> {
-    let mut lines = Vec::new();
-    while let Ok(one) = client.told.try_recv() {
-        let Told::Log { level, logger, mut data } = one else { continue };
-        assert_eq!(logger, "subagent.review_changes");
-        assert_eq!(data.as_object_mut().expect("an object").remove("run_id"), Some(json!(run)));
-        let text = data.to_string().replace(run, "RUN");
-        lines.push((level, serde_json::from_str(&text).expect("JSON")));
+/// What one call gives, and all that was told of its run before that, as it stood on the wire: level, and the data without
+/// what is new each time. (A client's own handlers run side by side: they know no order.)
+fn told(shop: &Shop, level: Option<&str>) -> (Value, Vec<(String, Value)>) {
+    let mut command = shop.command(&["mcp", "serve", "--config", FILE]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().expect("it runs");
+    let client = json!({ "name": "raw", "version": "1" });
+    let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
+    let call = json!({ "name": "review_changes", "arguments": { "prompt": "go" } });
+    let request = |id: u32, method: &str, params: &Value| {
+        json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
+    };
+    let mut lines = vec![request(1, "initialize", &hello)];
+    lines.push(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string());
+    lines.extend(level.map(|level| request(2, "logging/setLevel", &json!({ "level": level }))));
+    let mut stdin = child.stdin.take().expect("stdin");
+    let mut stdout = BufReader::new(child.stdout.take().expect("stdout")).lines();
+    let mut next = || -> Value { serde_json::from_str(&stdout.next().expect("a line").expect("read")).expect("JSON") };
+    for line in lines {
+        writeln!(stdin, "{line}").expect("written");
     }
-    lines
+    // Calls are served side by side: the level is set before the one that it is for.
+    while level.is_some() && next()["id"] != 2 {}
+    writeln!(stdin, "{}", request(3, "tools/call", &call)).expect("written");
+    let mut messages = Vec::new();
+    let result = loop {
+        let message = next();
+        match message["method"].as_str() {
+            Some("notifications/message") => messages.push(message["params"].clone()),
+            Some(_) => {}
+            None if message["id"] == 3 => break message["result"].clone(),
+            None => {}
+        }
+    };
+    drop(stdin);
+    assert!(child.wait().expect("it ends").success());
+    let [run] = shop.runs().try_into().expect("one run");
+    let run = run["id"].as_str().expect("an id").to_owned();
+    let of = |mut message: Value| {
+        assert_eq!(message["logger"], "subagent.review_changes");
+        let level = message["level"].as_str().expect("a level").to_owned();
+        let id = message["data"].as_object_mut().expect("an object").remove("run_id");
+        assert_eq!(id, Some(json!(run)));
+        let text = message["data"].to_string().replace(&run, "RUN");
+        (level, serde_json::from_str(&text).expect("JSON"))
+    };
+    (result, messages.into_iter().map(of).collect())
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn row_3_9_events_of_a_run_are_told_with_level_logger_and_data() {
-    let shop = shop();
-    let mut client = shop.client().await;
-    set_level(&client, "debug").await;
-    let (_, run) = client.must(json!({ "prompt": "go" })).await;
-    let lines = told(&mut client, &run);
-    let of = |kind: &str| lines.iter().filter(|(_, data)| data["type"] == kind).cloned().collect::<Vec<_>>();
+#[test]
+fn row_3_9_events_of_a_run_are_told_with_level_logger_and_data() {
+    let (_, lines) = told(&shop(), Some("debug"));
+    let call_id = lines.iter().find_map(|(_, data)| data["callId"].as_str()).expect("a call").to_owned();
     let saved = |position: u32, role: &str| {
         let parent = position.checked_sub(1).map(|before| format!("RUN/{before}"));
-        let data = json!({ "type": "message_saved", "messageId": format!("RUN/{position}"), "role": role, "parentId": parent });
-        ("info".to_owned(), data)
+        let id = format!("RUN/{position}");
+        ("info", json!({ "type": "message_saved", "messageId": id, "role": role, "parentId": parent }))
     };
-    assert_eq!(of("message_saved"), [saved(0, "user"), saved(1, "assistant"), saved(2, "tool"), saved(3, "assistant")]);
-    let response = |level: &str, key: &str, text: &str| (level.to_owned(), json!({ "type": "response", key: text }));
+    let mut told: Vec<(&str, Value)> = lines.iter().map(|(level, data)| (level.as_str(), data.clone())).collect();
+    // What the host says to a call of a tool that is not there is told twice: as its result, and that it was refused.
+    let refused = told.iter().position(|(_, data)| data["error"].is_string()).expect("a refusal");
+    let (level, data) = told.remove(refused);
+    assert_eq!((level, &data["type"]), ("warning", &json!("tool_result")));
+    let result = told.iter_mut().find(|(_, data)| data["isError"] == true).expect("a result");
+    let text = result.1.as_object_mut().expect("an object").remove("text").expect("a text");
+    assert!(text.as_str().expect("a text").contains("there is no tool `look`"), "{text}");
+    let call = json!({ "type": "tool_call", "callId": call_id, "tool": "look", "arguments": { "path": "a.rs" } });
     assert_eq!(
-        of("response"),
+        told,
         [
-            response("debug", "reasoning", "let me see"),
-            response("info", "text", "I look."),
-            response("info", "text", "It is fine."),
+            saved(0, "user"),
+            ("debug", json!({ "type": "response", "reasoning": "let me see" })),
+            ("info", json!({ "type": "response", "text": "I look." })),
+            saved(1, "assistant"),
+            ("info", call),
+            ("warning", json!({ "type": "tool_result", "callId": call_id, "tool": "look", "isError": true })),
+            saved(2, "tool"),
+            ("info", json!({ "type": "response", "text": "It is fine." })),
+            saved(3, "assistant"),
         ]
     );
-    let [(level, call)] = of("tool_call").try_into().expect("one call");
-    assert_eq!(
-        (level.as_str(), &call["tool"], &call["arguments"]),
-        ("info", &json!("look"), &json!({ "path": "a.rs" }))
-    );
-    let results = of("tool_result");
-    let (level, result) = results.iter().find(|(_, data)| data["callId"] == call["callId"]).expect("its result");
-    assert_eq!((level.as_str(), &result["tool"], &result["isError"]), ("warning", &json!("look"), &json!(true)));
-    // A call is told when it is saved, its result after it.
-    let place =
-        |kind: &str| lines.iter().position(|(_, data)| data["type"] == kind && data["callId"] == call["callId"]);
-    assert!(place("tool_call") < place("tool_result"), "{lines:?}");
-    client.end().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn row_3_9_levels_are_honoured() {
-    let check = async |level: Option<&str>, levels: &[&str]| {
-        let shop = shop();
-        let mut client = shop.client().await;
-        if let Some(level) = level {
-            set_level(&client, level).await;
-        }
-        let (_, run) = client.must(json!({ "prompt": "go" })).await;
-        let mut found: Vec<String> = told(&mut client, &run).into_iter().map(|(level, _)| level).collect();
+#[test]
+fn row_3_9_levels_are_honoured() {
+    let check = |level: Option<&str>, levels: &[&str]| {
+        let mut found: Vec<String> = told(&shop(), level).1.into_iter().map(|(level, _)| level).collect();
         found.sort();
         found.dedup();
         assert_eq!(found, levels, "set to {level:?}");
-        client.end().await;
     };
-    check(None, &["info", "warning"]).await;
-    check(Some("debug"), &["debug", "info", "warning"]).await;
-    check(Some("notice"), &["warning"]).await;
-    check(Some("error"), &[]).await;
+    check(None, &["info", "warning"]);
+    check(Some("debug"), &["debug", "info", "warning"]);
+    check(Some("notice"), &["warning"]);
+    check(Some("error"), &[]);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn row_3_9_failures_are_errors_and_retries_are_warnings() {
+#[test]
+fn row_3_9_failures_are_errors_and_retries_are_warnings() {
     let failure = json!({ "kind": "overloaded", "status": 529, "message": "busy", "retry_after_ms": 1 });
-    let shop = Shop::new(json!([{ "error": failure, "times": 1, "text": "after all" }]));
-    let mut client = shop.client().await;
-    let (said, run) = client.must(json!({ "prompt": "go" })).await;
-    let lines = told(&mut client, &run);
+    let (result, lines) = told(&Shop::new(json!([{ "error": failure, "times": 1, "text": "after all" }])), None);
+    assert_eq!(result["content"][0]["text"], "after all");
     let retry = lines.iter().find(|(level, _)| level == "warning").expect("a warning");
-    assert!(said == "after all" && retry.1["error"].as_str().expect("words").contains("busy"), "{lines:?}");
-    client.end().await;
-    let shop = Shop::new(json!([{ "error": { "kind": "bad_key", "status": 401, "message": "no key" } }]));
-    let mut client = shop.client().await;
-    client.refused(json!({ "prompt": "go" })).await;
-    let failed = client
-        .hears(|told| match told {
-            Told::Log { level, data, .. } if level == "error" => Some(data),
-            Told::Log { .. } | Told::Progress(_) => None,
-        })
-        .await;
-    assert!(failed["type"] == "response" && failed["error"].as_str().expect("words").contains("no key"), "{failed}");
-    client.end().await;
+    assert!(retry.1["error"].as_str().expect("words").contains("busy"), "{lines:?}");
+    let failure = json!({ "kind": "bad_key", "status": 401, "message": "no key" });
+    let (result, lines) = told(&Shop::new(json!([{ "error": failure }])), None);
+    assert_eq!(result["isError"], true);
+    let failed = lines.iter().find(|(level, _)| level == "error").expect("an error");
+    assert!(
+        failed.1["type"] == "response" && failed.1["error"].as_str().expect("words").contains("no key"),
+        "{lines:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -122,10 +144,4 @@ async fn row_3_9_a_client_that_does_not_read_holds_no_run_up() {
     });
     assert_eq!(client.answer(id).expect("an answer")["result"]["content"][0]["text"], "done");
     assert_eq!(client.close(), Some(0));
-}
-
-async fn set_level(client: &Client, level: &str) {
-    let level = serde_json::from_value(json!(level)).expect("a level");
-    #[expect(deprecated, reason = "the specification asks for it")]
-    client.service.set_level(rmcp::model::SetLevelRequestParams::new(level)).await.expect("set");
 }
