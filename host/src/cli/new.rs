@@ -234,7 +234,7 @@ mod tests {
             assert!(wrong.is_empty(), "{name}: {wrong:?}");
             assert_eq!(read.id.as_str(), *name);
             let granted = grants::grant(read.tools.as_deref(), &BTreeMap::new(), &table);
-            assert_eq!((granted.tools.len(), granted.unavailable), (6, Vec::new()), "{name}");
+            assert_eq!((granted.tools.len(), granted.unavailable), (7, Vec::new()), "{name}");
             assert_eq!(write(&read).map(|written| written.blanks), Ok(Vec::new()), "{name}");
         }
     }

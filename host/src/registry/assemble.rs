@@ -330,8 +330,7 @@ impl<'a> Assembly<'a> {
         if !granted.services {
             services::none(&mut definition.extra);
         }
-        definition.disallowed_tools = granted.denied;
-        definition.ask_tools = granted.asked;
+        (definition.disallowed_tools, definition.ask_tools) = (granted.denied, granted.asked);
         definition.rules = granted.rules;
         definition.readonly = granted.readonly;
         definition.allowed_callers = granted.callers;

@@ -145,7 +145,7 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
         Caller::Session(_) => None,
     };
     let mut granted = grants::of_definition(&definition, host.tool_aliases(), host.tools());
-    may_spawn(&definition, &granted.tools, parent.as_ref(), host.tool_aliases())?;
+    may_spawn(&definition, &granted.tools, parent.as_ref(), &host)?;
     let parent = parent.map(|parent| parent.row);
     let wish: Vec<String> = params.model.iter().cloned().chain(definition.model.clone()).collect();
     let choice = choose_model(&call, &wish, params.model.as_deref(), parent.as_ref())?;

@@ -68,7 +68,9 @@ impl Resolved {
         // Where the home of a server is nobody knows here.
         let anywhere = pattern.strip_prefix("~/").map(|rest| format!("**/{rest}"));
         let pattern = anywhere.as_deref().unwrap_or(pattern);
-        let fits = |path: &PathBuf| self.fits(pattern, path, true).unwrap_or(true);
+        // A pattern for all that lies in a folder is about the folder too.
+        let fits =
+            |path: &PathBuf| [path, &path.join(ANY)].iter().any(|path| self.fits(pattern, path, true).unwrap_or(true));
         [&self.written, &self.real].into_iter().any(|path| fits(path) || (deep && self.reaches(pattern, path)))
     }
 

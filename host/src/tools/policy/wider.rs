@@ -3,31 +3,38 @@
 use std::collections::BTreeMap;
 
 use super::entry::Entry;
-use super::{Policy, ToolName};
+use super::{Policy, TALK, ToolName};
 use crate::registry::Definition;
+use crate::servers::{Configured, names_server, stands_for};
 
-/// What `child` may do that `parent` may not, of `tools` that both have and of their tool servers: names for a message.
+/// What `child` may do that `parent` may not: names for a message. `tools` are those of the host and the app that the child
+/// has; of those the parent has too only the rules are compared. `configured` are servers that any assistant may ask for.
 ///
 /// Rules are compared as they are written: one that only means the same is more.
 pub(crate) fn exceeds(
     child: &Definition,
     parent: &Definition,
     tools: &[String],
+    configured: &Configured,
     aliases: &BTreeMap<String, String>,
 ) -> Vec<String> {
     let (of_child, of_parent) = (Policy::of(child, aliases), Policy::of(parent, aliases));
-    let mut more = Vec::new();
-    for tool in tools {
-        let tool = ToolName { server: None, tool };
-        if of_child.is_wider(&of_parent, tool) {
-            more.push(tool.tool.to_owned());
-        }
-    }
+    let own = |name: &String| ToolName { server: None, tool: name };
+    let compared = tools.iter().filter(|tool| !TALK.contains(&tool.as_str()));
+    let wider = compared.filter(|tool| of_child.is_wider(&of_parent, ToolName { server: None, tool }));
+    let mut more: Vec<String> = wider.cloned().collect();
     let servers = servers(child);
-    if !servers.is_empty() || of_child.names_servers(tools) {
+    let asks = |entry: &&Entry| {
+        let of_host = tools.iter().any(|tool| of_child.stands_for(entry, own(tool)));
+        let name = &entry.name;
+        let of_server = || configured.iter().any(|one| names_server(name, &one.name) || stands_for(name, &one.name));
+        !of_host && (!servers.is_empty() || of_server())
+    };
+    let asked: Vec<&Entry> = of_child.allow.iter().flatten().filter(asks).collect();
+    if !servers.is_empty() || !asked.is_empty() {
         let held = self::servers(parent);
         more.extend(servers.iter().filter(|one| !held.contains(one)).map(|(name, _)| format!("the server {name}")));
-        more.extend(of_child.wider_servers(&of_parent));
+        more.extend(of_child.wider_servers(&of_parent, &asked));
     }
     more
 }
@@ -87,14 +94,8 @@ impl Policy {
         refused || asked || (!ordered.is_empty() && ordered != about(self))
     }
 
-    /// Whether its list of tools names some that are none of `tools`.
-    fn names_servers(&self, tools: &[String]) -> bool {
-        let own = |entry: &Entry| tools.iter().any(|tool| self.stands_for(entry, ToolName { server: None, tool }));
-        self.allow.iter().flatten().any(|entry| !own(entry))
-    }
-
-    /// What it gives of tools of servers that `other` does not: both have the same servers.
-    fn wider_servers(&self, other: &Self) -> Vec<String> {
+    /// What it gives of tools of servers that `other` does not: both have the same servers, and it asks for `asked`.
+    fn wider_servers(&self, other: &Self, asked: &[&Entry]) -> Vec<String> {
         let mut more = Vec::new();
         if other.readonly && !self.readonly {
             more.push("tools of servers that change something".to_owned());
@@ -110,8 +111,8 @@ impl Policy {
             match &self.allow {
                 _ if all => {}
                 None => more.push("all tools of its servers".to_owned()),
-                Some(allow) => {
-                    more.extend(allow.iter().filter(|entry| !named(entry)).map(|entry| entry.written.clone()))
+                Some(_) => {
+                    more.extend(asked.iter().filter(|entry| !named(entry)).map(|entry| entry.written.clone()));
                 }
             }
         }

@@ -10,6 +10,7 @@ use rusqlite::Connection;
 use super::told::{Matched, RunnerUp};
 use super::{BySearch, Spawn};
 use crate::caller::MAIN;
+use crate::host::Host;
 use crate::model::{Choice, NoModel};
 use crate::process_table::{self, Process};
 use crate::registry::{Definition, is_all, slug};
@@ -81,8 +82,9 @@ pub(super) fn may_spawn(
     definition: &Definition,
     tools: &[String],
     parent: Option<&Parent>,
-    aliases: &BTreeMap<String, String>,
+    host: &Host,
 ) -> Result<(), ToolError> {
+    let aliases = host.tool_aliases();
     let of_parent = parent.map(|parent| &parent.definition);
     let parent_row = parent.map(|parent| &parent.row);
     if let Some(parent) = parent {
@@ -102,9 +104,10 @@ pub(super) fn may_spawn(
     let Some(allowed) = &definition.allowed_callers else {
         let (Some(parent), Some(of_parent)) = (parent, of_parent) else { return Ok(()) };
         // A word with its own parent is no power over anything else.
-        let tools = tools.iter().filter(|tool| !TALK.contains(&tool.as_str()));
-        let (held, lacking): (Vec<String>, Vec<String>) = tools.cloned().partition(|tool| parent.tools.contains(tool));
-        let more = [lacking, exceeds(definition, of_parent, &held, aliases)].concat();
+        let lacks = |tool: &&String| !TALK.contains(&tool.as_str()) && !parent.tools.contains(tool);
+        let lacking: Vec<String> = tools.iter().filter(lacks).cloned().collect();
+        let held: Vec<String> = tools.iter().filter(|tool| !lacks(tool)).cloned().collect();
+        let more = [lacking, exceeds(definition, of_parent, &held, host.configured_servers(), aliases)].concat();
         if more.is_empty() {
             return Ok(());
         }
@@ -216,7 +219,7 @@ pub(super) fn choose_model(
 }
 
 /// What explains a missing model: keys that only a client has, and where the host tells more.
-fn why_no_key(host: &crate::host::Host) -> String {
+fn why_no_key(host: &Host) -> String {
     let mut why = String::new();
     for name in host.keys_elsewhere() {
         why.push_str(&format!(

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::registry::Definition;
+use crate::servers::Configured;
 
 #[test]
 fn tools_that_are_offered() {
@@ -94,9 +95,10 @@ fn more_than_another_has() {
         let text = format!("---\nname: n\n{keys}\n---\nGo.\n");
         read(text.as_bytes(), "n.md".as_ref(), Source::Dir).expect("a definition")
     };
+    let configured = Configured::read(&BTreeMap::new(), &["shell".to_owned()]).expect("a preset");
     let check = |child: &str, parent: &str, more: &[&str]| {
-        let tools = ["read_file".to_owned(), "list_files".to_owned()];
-        let got = exceeds(&of(child), &of(parent), &tools, &BTreeMap::new());
+        let tools = ["ask_parent".to_owned(), "read_file".to_owned(), "list_files".to_owned()];
+        let got = exceeds(&of(child), &of(parent), &tools, &configured, &BTreeMap::new());
         assert_eq!(got, more, "{child} below {parent}");
     };
     check("tools: [Read]", "tools: [Read]", &[]);
@@ -117,4 +119,8 @@ fn more_than_another_has() {
     check("mcpServers: [fs]\ntools: ['Bash(ls:*)']", "mcpServers: [fs]\ntools: [Bash]", &[]);
     check("mcpServers: [fs]", "mcpServers: [fs]\nreadonly: true", &["tools of servers that change something"]);
     check("tools: [Bash]", "tools: [Read]", &["Bash"]);
+    check("tools: [Bash]", "tools: ['Bash(ls:*)']", &["Bash"]);
+    check("tools: ['Bash(ls:*)']", "tools: [Bash]", &[]);
+    check("tools: [WebFetch, NoSuchTool]", "tools: [Read]", &[]);
+    check("tools: [ask_parent]", "tools: [Read]", &[]);
 }
