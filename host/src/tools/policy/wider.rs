@@ -19,13 +19,12 @@ pub(crate) fn exceeds(
     aliases: &BTreeMap<String, String>,
 ) -> Vec<String> {
     let (of_child, of_parent) = (Policy::of(child, aliases), Policy::of(parent, aliases));
-    let own = |name: &String| ToolName { server: None, tool: name };
     let compared = tools.iter().filter(|tool| !TALK.contains(&tool.as_str()));
     let wider = compared.filter(|tool| of_child.is_wider(&of_parent, ToolName { server: None, tool }));
     let mut more: Vec<String> = wider.cloned().collect();
     let servers = servers(child);
     let asks = |entry: &&Entry| {
-        let of_host = tools.iter().any(|tool| of_child.stands_for(entry, own(tool)));
+        let of_host = tools.iter().any(|tool| of_child.stands_for(entry, ToolName { server: None, tool }));
         let name = &entry.name;
         let of_server = || configured.iter().any(|one| names_server(name, &one.name) || stands_for(name, &one.name));
         !of_host && (!servers.is_empty() || of_server())
