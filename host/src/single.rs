@@ -99,6 +99,10 @@ pub fn read(file: &Path, env: &dyn Fn(&str) -> Option<String>) -> Read {
 fn text_of(file: &Path) -> Result<String, String> {
     use std::io::Read as _;
     let mut bytes = Vec::new();
+    // Whoever opens a pipe waits for its other end.
+    if !std::fs::metadata(file).map_err(|error| error.to_string())?.is_file() {
+        return Err("it is no file".to_owned());
+    }
     let opened = std::fs::File::open(file).and_then(|open| open.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes));
     opened.map_err(|error| error.to_string())?;
     if bytes.len() as u64 > FILE_BYTES_MAX {
