@@ -246,6 +246,25 @@ pub fn queued_for(db: &Connection, process: ProcessId) -> Result<u32, StoreError
     Ok(look.query_row([process.to_string()], |row| row.get(0))?)
 }
 
+/// How many messages and ends a caller was not given yet; for a session those to any session of its principal.
+///
+/// # Errors
+/// The store's.
+pub(crate) fn waiting(db: &Connection, caller: Caller) -> Result<u32, StoreError> {
+    let (whose, id) = match caller {
+        Caller::Process(process) => ("to_process_id = ?1", process.to_string()),
+        Caller::Session(session) => (
+            "to_process_id IS NULL AND session_id IN (SELECT session_id FROM sessions
+               WHERE principal = (SELECT principal FROM sessions WHERE session_id = ?1))",
+            session.to_string(),
+        ),
+    };
+    let mut look = db.prepare_cached(&format!(
+        "SELECT count(*) FROM assistant_messages WHERE {whose} AND delivered_at IS NULL AND kind IN ('message', 'final')"
+    ))?;
+    Ok(look.query_row([id], |row| row.get(0))?)
+}
+
 /// How many messages and questions wait for a receiver (a process, or the session above `thread`), counted up to `most`.
 /// Ends are always accepted and count for nothing here.
 fn waiting_for(db: &Connection, thread: &Process, to: Option<ProcessId>, most: u32) -> Result<u32, StoreError> {
@@ -278,7 +297,8 @@ pub fn as_conversation(boxed: &Boxed) -> Message {
     Message::text(Role::User, text)
 }
 
-fn escape(text: &str) -> String {
+/// `text` in which nothing passes for a message of ours.
+pub(crate) fn escape(text: &str) -> String {
     let lower = text.to_ascii_lowercase();
     let mut out = String::with_capacity(text.len());
     let mut from = 0;

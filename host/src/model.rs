@@ -42,7 +42,8 @@ pub const OUTPUT_TOKENS_DEFAULT: u32 = 8_192;
 pub struct Ask {
     /// The prompt above the conversation.
     pub system: Option<String>,
-    /// The conversation, oldest first, without system messages.
+    /// The conversation, oldest first. A system message stands only at the end: what the host tells of this call, which is
+    /// no part of the conversation.
     pub messages: Vec<Message>,
     /// The tools that may be called.
     pub tools: Vec<ToolSpec>,

@@ -23,6 +23,7 @@ mod session;
 mod slots;
 mod spawn;
 mod trees;
+mod usage;
 
 use columns::unreadable;
 pub(crate) use columns::{id, optional_id};
@@ -43,7 +44,8 @@ pub use session::{
 pub use slots::{Capacity, capacity, living, start_ready, to_start};
 pub use spawn::{LEVEL_UNKNOWN, NewProcess, Refused, Spawned, resumption_of, spawn};
 pub(crate) use trees::GO_ON;
-pub use trees::{Listed, Whose, living_of, newest, task, tree, trees};
+pub use trees::{Listed, Whose, living_of, living_spawned_by, newest, task, tree, trees};
+pub use usage::{Used, used};
 
 named! {
     /// Where a process is in its life.
@@ -190,8 +192,8 @@ pub struct Process {
     pub tool_calls: u32,
     /// Tokens, as far as providers told.
     pub usage: Usage,
-    /// A provider did not tell what a call used.
-    pub usage_unknown: bool,
+    /// Model calls whose usage no provider told.
+    pub unknown_calls: u32,
     /// Its result, or what it had when it ended otherwise.
     pub result: Option<String>,
     /// The result as data, where it is that.
@@ -254,7 +256,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Process> {
             cache_write_tokens: row.get(at!("cache_write_tokens"))?,
             reasoning_tokens: row.get(at!("reasoning_tokens"))?,
         },
-        usage_unknown: row.get(at!("usage_unknown"))?,
+        unknown_calls: row.get(at!("usage_unknown"))?,
         result: row.get(at!("result"))?,
         structured: columns::json(row, at!("structured"))?,
         created_at: row.get(at!("created_at"))?,

@@ -24,6 +24,7 @@ use crate::store::{StoreError, Tx};
 mod account;
 mod answer;
 mod begin;
+mod context;
 mod deliver;
 mod given;
 mod hand_in;

@@ -45,8 +45,10 @@ pub mod profile;
 mod questions;
 pub(crate) mod record;
 pub mod schema;
+pub(crate) mod service_context;
 mod spawn;
 mod texts;
+mod usage;
 mod wait;
 
 pub(crate) use lacking::title as lacking_title;

@@ -62,7 +62,7 @@ impl Live {
     }
 
     fn message(&self, last: &str) -> String {
-        format!("{} model calls, {} tokens: {}", self.model_calls, count(self.tokens), cut(last, LAST_CHARS))
+        format!("{} model calls, {} tokens: {}", self.model_calls, count(Some(self.tokens)), cut(last, LAST_CHARS))
     }
 }
 

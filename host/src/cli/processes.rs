@@ -44,16 +44,26 @@ pub(super) struct Row {
     pub(super) task: String,
     /// What it used itself.
     pub(super) usage: Used,
+    /// What it and all that it spawned used.
+    pub(super) usage_tree: Used,
 }
 
 /// What a process used.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 pub(super) struct Used {
     pub(super) model_calls: u64,
-    pub(super) input_tokens: u64,
-    pub(super) output_tokens: u64,
+    /// None where no provider told it.
+    pub(super) input_tokens: Option<u64>,
+    pub(super) output_tokens: Option<u64>,
     /// US dollars; none where it is not known.
-    pub(super) cost: Option<f64>,
+    pub(super) cost_usd: Option<f64>,
+}
+
+impl Used {
+    /// Tokens read and written; none where neither is known.
+    pub(super) fn tokens(&self) -> Option<u64> {
+        self.input_tokens.into_iter().chain(self.output_tokens).reduce(|one, other| one + other)
+    }
 }
 
 /// Processes in the order of their trees, the newest tree first.
@@ -144,8 +154,9 @@ pub(super) fn short(process_id: &str) -> &str {
     process_id.get(process_id.len().saturating_sub(8)..).unwrap_or(process_id)
 }
 
-/// A count of tokens in at most five characters and a unit: `950`, `12.3k`, `1.2M`.
-pub(super) fn count(tokens: u64) -> String {
+/// A count of tokens in at most five characters and a unit: `950`, `12.3k`, `1.2M`; a dash where it is not known.
+pub(super) fn count(tokens: Option<u64>) -> String {
+    let Some(tokens) = tokens else { return "-".to_owned() };
     match tokens {
         0..1_000 => tokens.to_string(),
         1_000..1_000_000 => format!("{}.{}k", tokens / 1_000, tokens % 1_000 / 100),
@@ -165,6 +176,7 @@ pub(super) fn dollars(cost: Option<f64>) -> String {
 /// A process for the tests of what is shown.
 #[cfg(test)]
 pub(super) fn sample(process_id: &str, status: &str, level: usize) -> Row {
+    let used = Used { model_calls: 2, input_tokens: Some(1_500), output_tokens: Some(250), cost_usd: Some(0.5) };
     Row {
         process_id: process_id.to_owned(),
         assistant_id: "reviewer".to_owned(),
@@ -178,7 +190,8 @@ pub(super) fn sample(process_id: &str, status: &str, level: usize) -> Row {
         finished_at: matches!(status, "finished" | "failed" | "cancelled").then_some(13_000),
         level,
         task: "Look at it".to_owned(),
-        usage: Used { model_calls: 2, input_tokens: 1_500, output_tokens: 250, cost: Some(0.5) },
+        usage: used,
+        usage_tree: used,
     }
 }
 
@@ -201,7 +214,8 @@ mod tests {
 
     #[test]
     fn counts_and_costs_are_short() {
-        let check = |tokens: u64, want: &str| assert_eq!(count(tokens), want);
+        assert_eq!(count(None), "-");
+        let check = |tokens: u64, want: &str| assert_eq!(count(Some(tokens)), want);
         check(0, "0");
         check(999, "999");
         check(12_345, "12.3k");

@@ -176,12 +176,12 @@ fn states(usual: &std::path::Path) -> Result<Vec<PathBuf>, Failure> {
 
 /// The processes as a table with a line each, and a line of headings.
 pub(super) fn table(rows: &[Row], now: i64, colour: Colour) -> String {
-    let line = |id: &str, assistant: &str, status: String, age: &str, tokens: &str, cost: &str, task: &str| {
-        let line =
-            format!("{id:<8}  {assistant:<ASSISTANT_CHARS$}  {status}  {age:<12}  {tokens:>7}  {cost:>8}  {task}");
-        line.trim_end().to_owned()
+    let line = |id: &str, assistant: &str, status: String, age: &str, used: [&str; 3], task: &str| {
+        let [tokens, cost, tree] = used;
+        let used = format!("{tokens:>7}  {cost:>8}  {tree:>8}");
+        format!("{id:<8}  {assistant:<ASSISTANT_CHARS$}  {status}  {age:<12}  {used}  {task}").trim_end().to_owned()
     };
-    let headings = line("ID", "ASSISTANT", format!("{:<9}", "STATUS"), "TIME", "TOKENS", "COST", "TASK");
+    let headings = line("ID", "ASSISTANT", format!("{:<9}", "STATUS"), "TIME", ["TOKENS", "COST", "TREE"], "TASK");
     let mut lines = vec![colour.faint(&headings)];
     for row in rows {
         let indent = if row.level == 0 { String::new() } else { format!("{}└ ", "  ".repeat(row.level - 1)) };
@@ -193,13 +193,14 @@ pub(super) fn table(rows: &[Row], now: i64, colour: Colour) -> String {
             Some(why) => format!("{why}: {what}"),
             None => what.to_owned(),
         };
+        // What it spawned included, where it spawned something.
+        let tree = if row.usage_tree == row.usage { String::new() } else { dollars(row.usage_tree.cost_usd) };
         lines.push(line(
             short(&row.process_id),
             &assistant,
             colour.status(&row.status, &format!("{:<9}", row.status)),
             &duration(row.finished_at.unwrap_or(now) - row.created_at),
-            &count(row.usage.input_tokens + row.usage.output_tokens),
-            &dollars(row.usage.cost),
+            [&count(row.usage.tokens()), &dollars(row.usage.cost_usd), &tree],
             &cut(&one_line(&what), TASK_CHARS),
         ));
     }
@@ -215,13 +216,14 @@ mod tests {
     fn a_table_has_a_line_for_each() {
         let mut labelled = sample("0190-12345678", "running", 0);
         labelled.name = Some("the \u{1b}[31mfirst".to_owned());
-        labelled.usage.cost = None;
+        labelled.usage.cost_usd = None;
+        labelled.usage_tree.cost_usd = Some(1.5);
         let rows = [labelled, sample("0190-aaaaaaaa", "failed", 1), sample("0190-bbbbbbbb", "cancelled", 2)];
         let want = "\
-ID        ASSISTANT                     STATUS     TIME           TOKENS      COST  TASK
-12345678  reviewer                      running    1 min 1 s        1.7k         -  the \u{fffd}[31mfirst
-aaaaaaaa  └ reviewer                    failed     12 s             1.7k     $0.50  timed_out: Look at it
-bbbbbbbb    └ reviewer                  cancelled  12 s             1.7k     $0.50  requested: Look at it";
+ID        ASSISTANT                     STATUS     TIME           TOKENS      COST      TREE  TASK
+12345678  reviewer                      running    1 min 1 s        1.7k         -     $1.50  the \u{fffd}[31mfirst
+aaaaaaaa  └ reviewer                    failed     12 s             1.7k     $0.50            timed_out: Look at it
+bbbbbbbb    └ reviewer                  cancelled  12 s             1.7k     $0.50            requested: Look at it";
         assert_eq!(table(&rows, 62_000, Colour::OFF), want);
     }
 }

@@ -44,10 +44,11 @@ pub(super) fn milliseconds(text: &str) -> Result<i64, String> {
 struct Spent {
     processes: u64,
     model_calls: u64,
-    input_tokens: u64,
-    output_tokens: u64,
+    /// Null where that of no process is known.
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
     /// US dollars; null where that of one process is not known.
-    cost: Option<f64>,
+    cost_usd: Option<f64>,
 }
 
 /// What was done.
@@ -96,13 +97,14 @@ impl Report {
                 "cancelled" => *report.cancelled.entry(row.cause.clone().unwrap_or_default()).or_default() += 1,
                 _ => report.at_work += 1,
             }
-            let none = Spent { cost: Some(0.0), ..Spent::default() };
+            let none = Spent { cost_usd: Some(0.0), ..Spent::default() };
             let spent = report.models.entry(row.model.clone()).or_insert(none);
             spent.processes += 1;
             spent.model_calls += row.usage.model_calls;
-            spent.input_tokens += row.usage.input_tokens;
-            spent.output_tokens += row.usage.output_tokens;
-            spent.cost = spent.cost.zip(row.usage.cost).map(|(sum, one)| sum + one);
+            let known = |sum: Option<u64>, one: Option<u64>| sum.into_iter().chain(one).reduce(|sum, one| sum + one);
+            spent.input_tokens = known(spent.input_tokens, row.usage.input_tokens);
+            spent.output_tokens = known(spent.output_tokens, row.usage.output_tokens);
+            spent.cost_usd = spent.cost_usd.zip(row.usage.cost_usd).map(|(sum, one)| sum + one);
         }
         report
     }
@@ -134,7 +136,7 @@ impl Report {
                 spent.model_calls,
                 count(spent.input_tokens),
                 count(spent.output_tokens),
-                dollars(spent.cost),
+                dollars(spent.cost_usd),
             ));
         }
         if self.questions_open > 0 {
@@ -165,7 +167,7 @@ mod tests {
     fn what_was_done_is_counted_once() {
         let mut dear = sample("4", "running", 0);
         dear.model = "large".to_owned();
-        dear.usage.cost = None;
+        dear.usage.cost_usd = None;
         let mut before = sample("5", "finished", 1);
         before.finished_at = Some(10);
         let rows = [sample("1", "finished", 0), sample("2", "failed", 1), sample("3", "cancelled", 0), dear, before];
@@ -180,6 +182,6 @@ MODEL                     PROCESSES    CALLS       IN      OUT       COST
 large                             1        2     1.5k      250          -
 small                             3        6     4.5k      750      $1.50";
         assert_eq!(report.text(43_200_000), want);
-        assert_eq!(report.models["large"].cost, None);
+        assert_eq!(report.models["large"].cost_usd, None);
     }
 }

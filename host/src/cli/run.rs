@@ -187,15 +187,16 @@ fn tell_end(args: &RunArgs, seen: &Value, words: &str) -> u8 {
     } else if let Some(result) = result.filter(|result| !result.is_empty()) {
         say(result);
     }
-    let cost = usage["cost"].as_f64().map(|cost| format!(", {}", dollars(Some(cost)))).unwrap_or_default();
+    let tokens = |key: &str| usage[key].as_u64().map_or_else(|| "?".to_owned(), |count| count.to_string());
+    let cost = usage["cost_usd"].as_f64().map(|cost| format!(", {}", dollars(Some(cost)))).unwrap_or_default();
     talk(&format!(
         "{} after {} ms: {} model calls, {} tool calls, {} tokens in, {} out{cost}",
         seen["status"].as_str().unwrap_or_default(),
         ms.unwrap_or(0),
         usage["model_calls"],
         usage["tool_calls"],
-        usage["input_tokens"],
-        usage["output_tokens"],
+        tokens("input_tokens"),
+        tokens("output_tokens"),
     ));
     match seen["status"].as_str() {
         Some("finished") => 0,

@@ -32,7 +32,8 @@ pub(crate) fn in_words(kind: &str, data: &Value) -> Option<String> {
         "model_answer" if data["error"].is_string() => format!("the model failed: {}", text("error")),
         "model_answer" => {
             let usage = &data["usage"];
-            format!("answered ({} in, {} out)", tokens(&usage["input_tokens"]), tokens(&usage["output_tokens"]))
+            let cost = data["cost_usd"].as_f64().map(|cost| format!(", ${cost:.4}")).unwrap_or_default();
+            format!("answered ({} in, {} out{cost})", tokens(&usage["input_tokens"]), tokens(&usage["output_tokens"]))
         }
         "tool_call" if data["approved"] == true => format!("{} was approved", text("tool")),
         "tool_call" if data["approved"] == false => format!("{} was denied: {}", text("tool"), text("reason")),
@@ -78,6 +79,8 @@ mod tests {
         check("status", json!({ "status": "cancelled", "cause": "requested", "error": null }), "cancelled (requested)");
         check("status", json!({ "cancel_requested": "requested" }), "is to be cancelled (requested)");
         check("model_answer", json!({ "usage": { "input_tokens": 5 } }), "answered (5 tokens in, ? out)");
+        let told = json!({ "usage": { "input_tokens": 5, "output_tokens": 1 }, "cost_usd": 0.012 });
+        check("model_answer", told, "answered (5 tokens in, 1 tokens out, $0.0120)");
         check("tool_call", json!({ "tool": "x", "call_id": "1", "arguments": {} }), "calls x");
         check("tool_call", json!({ "tool": "x", "approved": false, "reason": "no" }), "x was denied: no");
         check("model_call", json!({ "model": "m" }), "asks m");

@@ -119,6 +119,27 @@ pub fn living_of(db: &Connection, caller: Caller) -> Result<Vec<ProcessId>, Stor
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
+/// The processes that a caller spawned itself and that have not ended, oldest first; for a session those of all sessions
+/// of its principal.
+///
+/// # Errors
+/// The store's.
+pub fn living_spawned_by(db: &Connection, caller: Caller) -> Result<Vec<ProcessId>, StoreError> {
+    let (whose, caller) = match caller {
+        Caller::Session(session) => (
+            "parent_process_id IS NULL AND session_id IN (SELECT session_id FROM sessions
+               WHERE principal = (SELECT principal FROM sessions WHERE session_id = ?1))",
+            session.to_string(),
+        ),
+        Caller::Process(process) => ("parent_process_id = ?1", process.to_string()),
+    };
+    let mut look = db.prepare_cached(&format!(
+        "SELECT process_id FROM assistant_processes WHERE {LIVING} AND {whose} ORDER BY seq"
+    ))?;
+    let rows = look.query_map([caller], |row| id(row, "process_id"))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
 /// The newest processes, the newest first, at most `limit`.
 ///
 /// # Errors

@@ -184,6 +184,7 @@ const KNOWN: &[(&str, Field, &[Dialect])] = &[
     ("maxturns", Field::MaxTurns, &[Claude, Gemini, GooseRecipe]),
     ("mayspawn", Field::Agents, &[]),
     ("mcp", Field::Unused, &[Opencode]),
+    ("mcpconfig", Field::Servers, &[]),
     ("mcpservers", Field::Servers, &[Claude, Codex, Gemini, Copilot, AgentMd]),
     ("memory", Field::Unused, &[Claude]),
     ("metadata", Field::Unused, &[Copilot, GooseAgent]),

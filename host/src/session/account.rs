@@ -1,7 +1,7 @@
 //! What a model call may use and what it used, for the budgets of its tree and of the day.
 
 use assistant_protocol::ids::ProcessId;
-use assistant_protocol::types::Message;
+use assistant_protocol::types::{Message, Usage};
 
 use super::hand_in::HandIn;
 use super::link::{Link, NotBegun};
@@ -52,6 +52,12 @@ impl Account {
             }
             Err(over) => Err(NotBegun::OverBudget(over)),
         }
+    }
+
+    /// What an answer cost, US dollars; none where its price or its usage is not known.
+    pub(super) fn cost(&self, usage: &Usage) -> Option<f64> {
+        let known = usage.input_tokens.is_some() && usage.output_tokens.is_some();
+        self.price.filter(|_| known).map(|price| price.cost(usage))
     }
 
     /// The most tokens that the answer may have.

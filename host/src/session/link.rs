@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use assistant_protocol::error::{Kind, RpcError};
 use assistant_protocol::ids::ThreadId;
-use assistant_protocol::methods::{OnLlmRequest, OnProgress, OnToolCall, RecvMessage, SendMessage};
+use assistant_protocol::methods::{
+    OnAggregateServiceContext, OnLlmRequest, OnProgress, OnToolCall, RecvMessage, SendMessage,
+};
 use assistant_protocol::peer::Oddities;
 use assistant_protocol::service::{CallCx, Service};
 use assistant_protocol::types::{Empty, ProgressParams};
@@ -27,6 +29,7 @@ use crate::store::{StoreError, Tx};
 use crate::tools::{self, Along, CallError};
 
 use super::answer::Answering;
+use super::context::on_aggregate_service_context;
 use super::hand_in::LastTurn;
 use super::kit::Kit;
 use super::permit;
@@ -72,6 +75,7 @@ pub(super) fn service(link: Arc<Link>) -> Service<Link> {
         .on_in_turn(OnToolCall, tool_call::on_tool_call)
         .on_in_turn(SendMessage, |link, params, cx| mailbox(link, "send_message", params.thread_id, params, cx))
         .on(RecvMessage, |link, params, cx| mailbox(link, "recv_message", params.thread_id, params, cx))
+        .on(OnAggregateServiceContext, on_aggregate_service_context)
         .on(OnProgress, on_progress)
 }
 

@@ -29,6 +29,7 @@ use crate::model::answer_with_retries;
 use crate::model::{Answer, Ask, ModelError, ModelErrorKind, Progress, ToolChoice};
 use crate::process_table;
 use crate::store::{BUDGETS, StoreError, Tx};
+use crate::tools::service_context::State;
 use crate::{conversation, events, message_box};
 
 /// What is in the record and may be missing in the conversation that the runner holds.
@@ -42,6 +43,8 @@ pub(super) struct Conversation {
     told_to_hand_in: bool,
     /// Told that, it called tools: the model is not asked again.
     last_turn_spent: bool,
+    /// What the next model call is told behind its conversation; in no record.
+    context: Option<Message>,
     /// Ids of tool calls so far: a provider may give one twice.
     call_ids: HashSet<String>,
 }
@@ -105,7 +108,7 @@ async fn turn(link: &Arc<Link>, params: LlmRequestParams) -> Result<LlmRequestRe
     let account = Account::new(link, &ask, &held);
     let (mut conversation, account) = begin_when_it_can(link, &held, account).await?;
     let inserted: Vec<Message> = conversation.unseen.iter().map(|(message, _)| message.clone()).collect();
-    ask.messages = held.iter().chain(&inserted).cloned().collect();
+    ask.messages = held.iter().chain(&inserted).cloned().chain(conversation.context.take()).collect();
     blobs::show(&link.host, link.row.id, &mut ask.messages).await.map_err(|error| internal(&error))?;
     if let Some(name) = with_blobs {
         let has_any = link.host.store().look(|db| blobs::has_any(db, link.row.id)).map_err(|error| internal(&error))?;
@@ -210,7 +213,8 @@ async fn begin(
         let mut taken: Vec<(Message, Option<MessageId>)> =
             mail.iter().map(|one| (message_box::as_conversation(one), Some(one.mail.id))).collect();
         let last = (turns == limit).then(|| HandIn::new("turns", u64::from(limit), "model calls"));
-        let inserted = unseen.iter().chain(&taken).map(|(message, _)| message);
+        let (context, context_told) = State::look(tx.db, Caller::Process(process), tx.now)?.for_model().unzip();
+        let inserted = unseen.iter().chain(&taken).map(|(message, _)| message).chain(&context);
         let unaffordable = account.reserve(tx, &limits, inserted)?;
         let hand_in = due.or(last).or(unaffordable);
         taken.extend(hand_in.iter().filter(|_| !told_before).map(|hand_in| (hand_in.message(schema), None)));
@@ -227,14 +231,18 @@ async fn begin(
             "inserted": mail.iter().map(|one| one.mail.id).collect::<Vec<_>>(),
             "hash": hashes.last(),
         });
+        if let Some(context) = context_told {
+            told["service_context"] = context;
+        }
         if let Some(hand_in) = &hand_in {
             told["hand_in"] = hand_in.limit().into();
         }
         events::record(tx, process, events::Kind::ModelCall, &told)?;
         tx.wake(process);
-        Ok((taken, hand_in, account))
+        Ok((taken, context, hand_in, account))
     });
-    let (taken, hand_in, account) = begun.await?;
+    let (taken, context, hand_in, account) = begun.await?;
+    conversation.context = context;
     conversation.unseen.extend(taken);
     if let Some(hand_in) = hand_in {
         conversation.told_to_hand_in = true;
@@ -348,7 +356,8 @@ async fn record_answer(link: &Link, answer: &mut Answer, account: Account) -> Re
         }
         let told = json!({
             "model": answer.model, "finish_reason": answer.finish, "usage": answer.usage,
-            "text": crate::text::cut(&text, 200), "tools": tools_called(&answer.message),
+            "cost_usd": account.cost(&answer.usage), "text": crate::text::cut(&text, 200),
+            "tools": tools_called(&answer.message),
         });
         events::record(tx, process, events::Kind::ModelAnswer, &told)?;
         tx.wake(process);

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::processes::{mine, structured};
+use super::usage::{self, UsageSeen};
 use super::{Audience, Call, Hints, Output, Tool, ToolError, cursor, row, wait};
 use crate::caller::Caller;
 use crate::events::{self, News};
@@ -25,6 +26,8 @@ mod handed;
 const NAMED_MAX: usize = 100;
 /// Things that one answer tells.
 const EVENTS_MAX: u32 = 50;
+/// Characters of an event beside its content.
+const FRAME_CHARS: usize = 600;
 /// Ends that were not told before, of one look.
 const UNTOLD_MAX: u32 = 100;
 /// How long a call waits, unless the caller says otherwise, milliseconds.
@@ -100,6 +103,29 @@ struct Event {
     /// The question that it is.
     #[serde(rename = "message_id", skip_serializing_if = "Option::is_none")]
     question: Option<MessageId>,
+    /// Of an end, as poll_assistant tells it.
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<UsageSeen>,
+    /// Absent where it spawned nothing.
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage_tree: Option<UsageSeen>,
+}
+
+impl Event {
+    fn new(process_id: ProcessId, assistant_id: String, kind: Happened, content: String) -> Self {
+        Self {
+            process_id,
+            assistant_id,
+            kind,
+            content,
+            structured: None,
+            question: None,
+            usage: None,
+            usage_tree: None,
+        }
+    }
 }
 
 /// Result of `wait_assistant`.
@@ -169,7 +195,7 @@ async fn take(
     empty_too: bool,
     wait_clamped_to_ms: Option<u64>,
 ) -> Result<Option<Output>, ToolError> {
-    let (caller, along) = (call.caller, call.along.clone());
+    let (host, caller, along) = (call.host.clone(), call.caller, call.along.clone());
     let job = move |tx: &mut Tx<'_>| {
         wait::still_acts(tx, caller)?;
         let named = meant(tx, caller, &wanted)?;
@@ -184,7 +210,7 @@ async fn take(
         if !over && !empty_too {
             return Ok(None);
         }
-        let events: Vec<Event> = match caller {
+        let mut events: Vec<Event> = match caller {
             Caller::Process(me) => handed::hand_over(tx, me, told, wanted.chars, along.handed_by.as_deref())?,
             Caller::Session(session) => {
                 let events: Vec<Event> = told.into_iter().map(|told| told.event).collect();
@@ -195,6 +221,10 @@ async fn take(
                 events
             }
         };
+        for event in events.iter_mut().filter(|event| event.kind.is_end()) {
+            let used = usage::of(tx.db, &process_table::get(tx.db, event.process_id)?, host.models())?;
+            (event.usage, event.usage_tree) = (Some(used.own), used.tree);
+        }
         let waited = Waited { events, still_running, next_cursor: last.to_string(), wait_clamped_to_ms };
         let mut output = Output::new(&waited)?;
         if let Some(recorder) = along.recorder {
@@ -242,7 +272,7 @@ fn news(tx: &Tx<'_>, caller: Caller, wanted: &Wanted, named: &[ProcessId]) -> Re
             if let Some(one) = happened(tx, caller, wanted.after.is_none(), news)?.filter(|one| !known(one)) {
                 // A result stands in it twice where it is data.
                 let twice = if one.event.structured.is_some() { 2 } else { 1 };
-                let size = twice * one.event.content.chars().count() + 200;
+                let size = twice * one.event.content.chars().count() + FRAME_CHARS;
                 if told.len() >= EVENTS_MAX as usize || (size > left && !told.is_empty()) {
                     return Ok((told, last));
                 }
@@ -298,8 +328,7 @@ fn happened(tx: &Tx<'_>, caller: Caller, first_look: bool, news: News) -> Result
         };
         let content = cut(&process_table::final_words(&row), CONTENT_CHARS_MAX);
         let structured = structured(&row, CONTENT_CHARS_MAX);
-        let event =
-            Event { process_id: row.id, assistant_id: row.assistant_id, kind, content, structured, question: None };
+        let event = Event { structured, ..Event::new(row.id, row.assistant_id, kind, content) };
         return Ok(Some(Told { event, from: Some(row.id), message: None, is_new }));
     };
     let Some(found) = message_box::find(tx.db, message)? else { return Ok(None) };
@@ -320,13 +349,10 @@ fn happened(tx: &Tx<'_>, caller: Caller, first_look: bool, news: News) -> Result
         return Ok(None);
     }
     let from = found.mail.from_process_id;
+    let content = cut(&found.mail.content, CONTENT_CHARS_MAX);
     let event = Event {
-        process_id: from.unwrap_or(row.id),
-        assistant_id: found.mail.from_assistant_id,
-        kind,
-        content: cut(&found.mail.content, CONTENT_CHARS_MAX),
-        structured: None,
         question: (kind == Happened::Question).then_some(message),
+        ..Event::new(from.unwrap_or(row.id), found.mail.from_assistant_id, kind, content)
     };
     Ok(Some(Told { event, from, message: Some(message), is_new: true }))
 }

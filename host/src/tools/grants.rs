@@ -13,7 +13,7 @@ use serde::Serialize;
 use self::aliases::{ALIASES, DEFAULT_GRANTS, SPAWNING, TALK, alias};
 use self::denied::Known;
 pub(crate) use self::foreign::is_foreign;
-pub(crate) use self::roles::{EDIT, FETCH, RUN, WRITE, roles_of, why_unavailable};
+pub(crate) use self::roles::{roles_of, why_unavailable};
 use super::{Tool, policy};
 use crate::registry::{Definition, bare, is_held, is_spawner, nearest_name, pattern, several, subject};
 

@@ -4,7 +4,7 @@ use assistant_protocol::ids::ProcessId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::processes::{Seen, UsageSeen, mine};
+use super::processes::{Seen, mine};
 use super::{Audience, Call, Hints, Output, Tool, ToolError, row};
 use crate::caller::Caller;
 use crate::process_table::{self, Listed, Status, Whose};
@@ -53,9 +53,6 @@ struct Item {
     level: u32,
     /// The task, cut.
     task: String,
-    /// What it and all below it used; as usage.
-    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
-    usage_tree: UsageSeen,
 }
 
 /// Result of `list_process`.
@@ -85,10 +82,9 @@ async fn list_process(call: Call, params: List) -> Result<Output, ToolError> {
         let mut items = Vec::new();
         for (row, level) in rows {
             items.push(Item {
-                seen: Seen::new(&row, host.models(), STRUCTURED_CHARS_MAX),
+                seen: Seen::new(db, &row, host.models(), STRUCTURED_CHARS_MAX)?,
                 level,
                 task: cut(&process_table::task(db, &row)?, TASK_CHARS_MAX),
-                usage_tree: UsageSeen::sum(&process_table::tree(db, row.id)?, host.models()),
             });
         }
         let next_page = (u64::from(offset) + (items.len() as u64) < u64::from(total_items)).then(|| page + 1);

@@ -1,18 +1,19 @@
 //! `poll_assistant` and `cancel_assistant`.
 
 use assistant_protocol::ids::{ProcessId, ThreadId};
-use assistant_protocol::types::Usage;
 use rusqlite::Connection;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::usage::{self, UsageSeen};
 use super::{Audience, Call, Hints, Output, Tool, ToolError, row, wait};
 use crate::caller::Caller;
 use crate::host::Host;
 use crate::message_box::{self, Summary, questions};
 use crate::model::Models;
 use crate::process_table::{self, Cause, Process, Reason, Status};
+use crate::store::StoreError;
 
 /// When to look again at a process that has news seldom.
 const NEXT_POLL_MS: u64 = 5_000;
@@ -84,24 +85,16 @@ pub(crate) struct Seen {
     exit_code: Option<i32>,
     /// What it used itself.
     usage: UsageSeen,
-}
-
-/// What a process used.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
-#[schemars(inline)]
-pub(crate) struct UsageSeen {
-    model_calls: u32,
-    tool_calls: u32,
-    input_tokens: u64,
-    output_tokens: u64,
-    /// US dollars; null where a price or a usage is unknown.
-    cost: Option<f64>,
+    /// With all that it spawned.
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
+    usage_tree: UsageSeen,
 }
 
 impl Seen {
     /// A result as data is told where its JSON has at most `chars` characters.
-    pub(super) fn new(row: &Process, models: &Models, chars: usize) -> Self {
-        Self {
+    pub(super) fn new(db: &Connection, row: &Process, models: &Models, chars: usize) -> Result<Self, StoreError> {
+        let used = usage::of(db, row, models)?;
+        Ok(Self {
             structured: structured(row, chars),
             process_id: row.id,
             assistant_id: row.assistant_id.clone(),
@@ -119,41 +112,15 @@ impl Seen {
             started_at: row.started_at.unwrap_or(row.created_at),
             finished_at: row.finished_at,
             exit_code: row.exit_code,
-            usage: UsageSeen::new(row, models),
-        }
+            usage: used.own,
+            usage_tree: used.tree.unwrap_or(used.own),
+        })
     }
 }
 
 /// The result of a process as data, where it is that and has at most `chars` characters.
 pub(super) fn structured(row: &Process, chars: usize) -> Option<serde_json::Value> {
     row.structured.as_ref().filter(|value| value.to_string().chars().count() <= chars).cloned()
-}
-
-impl UsageSeen {
-    fn new(row: &Process, models: &Models) -> Self {
-        let Usage { input_tokens, output_tokens, .. } = row.usage;
-        let price = models.price(&row.model).filter(|_| !row.usage_unknown);
-        Self {
-            model_calls: row.turns,
-            tool_calls: row.tool_calls,
-            input_tokens: input_tokens.unwrap_or(0),
-            output_tokens: output_tokens.unwrap_or(0),
-            // Nothing costs nothing, whatever the price.
-            cost: if row.turns == 0 { Some(0.0) } else { price.map(|price| price.cost(&row.usage)) },
-        }
-    }
-
-    /// What several processes used together.
-    pub(super) fn sum<'a>(rows: impl IntoIterator<Item = &'a Process>, models: &Models) -> Self {
-        let none = Self { model_calls: 0, tool_calls: 0, input_tokens: 0, output_tokens: 0, cost: Some(0.0) };
-        rows.into_iter().map(|row| Self::new(row, models)).fold(none, |sum, one| Self {
-            model_calls: sum.model_calls + one.model_calls,
-            tool_calls: sum.tool_calls + one.tool_calls,
-            input_tokens: sum.input_tokens + one.input_tokens,
-            output_tokens: sum.output_tokens + one.output_tokens,
-            cost: sum.cost.zip(one.cost).map(|(sum, one)| sum + one),
-        })
-    }
 }
 
 /// Result of `poll_assistant`.
@@ -206,7 +173,7 @@ fn see(host: &Host, db: &Connection, caller: Caller, process: ProcessId, summary
     let pending_questions = u32::try_from(asked.len()).unwrap_or(u32::MAX);
     Ok(Polled {
         pending_questions,
-        process: Seen::new(&row, host.models(), host.limits().answer_chars as usize),
+        process: Seen::new(db, &row, host.models(), host.limits().answer_chars as usize)?,
         message_summary,
         next_poll_ms,
         wait_clamped_to_ms: None,

@@ -59,6 +59,8 @@ fn what_would_run_is_read_in_every_dialect() {
         &["server orders: bun|x|orders; ; ; KEY"],
     );
     check("mcp: {servers: {orders: {command: npx}}}", &["server orders: npx"]);
+    check("mcp_config: {orders: {command: npx}}", &["server orders: npx"]);
+    check("mcpConfig: {mcpServers: {orders: {command: npx}}}", &["server orders: npx"]);
     check("mcpServers: {command: npx, args: [orders]}", &["server unnamed: npx|orders"]);
     check(
         "mcpServers: {odd: {kind: wasm, module: a.wasm, env: {KEY: secret}}}",

@@ -76,7 +76,11 @@ fn servers(value: &Value, found: &mut Vec<Wanted>) {
         Value::Object(map) => {
             for (name, one) in map {
                 match one {
-                    Value::Object(inner) if fold(name) == "servers" && !is_config(inner) => servers(one, found),
+                    Value::Object(inner)
+                        if matches!(fold(name).as_str(), "servers" | "mcpservers") && !is_config(inner) =>
+                    {
+                        servers(one, found);
+                    }
                     _ => found.push(server(name, one)),
                 }
             }

@@ -167,7 +167,7 @@ async fn a_budget_of_money_is_kept() {
     let client = bed.open().await;
     let spawned = client.spawn("x", "go").await;
     let end = client.end(&spawned).await;
-    let cost = end["usage"]["cost"].as_f64().expect("a cost");
+    let cost = end["usage"]["cost_usd"].as_f64().expect("a cost");
     assert!(end["status"] == "finished" && cost <= 0.1 && cost > 0.04, "{end}");
     client.host.close().await;
 }
@@ -180,7 +180,7 @@ async fn what_a_provider_does_not_tell_is_estimated() {
     let client = bed.open().await;
     let spawned = client.spawn("x", "go").await;
     let end = client.end(&spawned).await;
-    assert_eq!((end["status"].as_str(), &end["usage"]["cost"]), (Some("finished"), &Value::Null), "{end}");
+    assert_eq!((end["status"].as_str(), &end["usage"]["cost_usd"]), (Some("finished"), &Value::Null), "{end}");
     let (calls, _) = model.asked();
     assert!(calls < 50, "{calls} calls");
     client.host.close().await;

@@ -57,7 +57,7 @@ async fn every_runner_ends_in_one_told_way() {
         check("fails", "failed", "protocol_error", "I lost my head"),
         check("cancelled-unasked", "failed", "protocol_error", "nobody had asked"),
         check("huge-line", "failed", "protocol_error", "a line of more than"),
-        check("mischief", "finished", "", "on_aggregate_service_context"),
+        check("mischief", "finished", "", r"# Assistant Orchestration\n- Running: 0\n- Pending Messages: 0"),
         check("repeats-call", "finished", "", "sent"),
     );
 }

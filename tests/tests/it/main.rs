@@ -22,6 +22,8 @@ mod document_002;
 #[cfg(target_os = "linux")]
 mod document_003;
 #[cfg(target_os = "linux")]
+mod document_004_rows;
+#[cfg(target_os = "linux")]
 mod documents;
 #[cfg(target_os = "linux")]
 mod doors;

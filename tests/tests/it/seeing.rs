@@ -63,7 +63,7 @@ fn a_run_is_seen_from_everywhere_when_it_is_over() {
         (&item["status"], &item["task"], &listed["left_out"]),
         (&json!("finished"), &json!("Look at it"), &json!(0))
     );
-    assert!(item["usage"]["cost"].as_f64().is_some_and(|cost| cost > 0.0), "{item}");
+    assert!(item["usage"]["cost_usd"].as_f64().is_some_and(|cost| cost > 0.0), "{item}");
     let id = item["process_id"].as_str().expect("an id");
     let end = end_of(id);
     check(&doors, &["ps"], 0, &["ASSISTANT", end, "finished", "Look at it"], "");

@@ -74,5 +74,5 @@ fn event(tx: &Tx<'_>, mail: &Boxed) -> Result<Event, ToolError> {
     };
     let question = (kind == Happened::Question).then_some(mail.mail.id);
     let (assistant_id, content) = (mail.mail.from_assistant_id.clone(), mail.mail.content.clone());
-    Ok(Event { process_id, assistant_id, kind, content, structured: data, question })
+    Ok(Event { structured: data, question, ..Event::new(process_id, assistant_id, kind, content) })
 }

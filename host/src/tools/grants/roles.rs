@@ -2,112 +2,100 @@
 
 use super::aliases::alone;
 use crate::registry::fold;
+use crate::servers::presets::{self, PRESETS, What};
 
-/// Roles of tools of tool servers: it makes files.
-pub(crate) const WRITE: &str = "write";
-/// It changes files.
-pub(crate) const EDIT: &str = "edit";
-/// It runs commands.
-pub(crate) const RUN: &str = "run";
-/// It gets what a URL names.
-pub(crate) const FETCH: &str = "fetch";
-/// It asks a search engine.
-pub(crate) const WEB_SEARCH: &str = "web_search";
-
-const CHANGES: &[&str] = &[WRITE, EDIT];
+const WRITE: &[What] = &[What::Write];
+const EDIT: &[What] = &[What::Edit];
+const RUN: &[What] = &[What::Run];
+const FETCH: &[What] = &[What::Fetch];
+const CHANGES: &[What] = &[What::Write, What::Edit];
 
 /// The names, folded, and what a tool must do that stands in for them. A name that asks for less than such a tool can do,
 /// as `runTests` does, is none of them: it stands in `foreign`.
-const ROLES: &[(&str, &[&str])] = &[
-    ("write", &[WRITE]),
-    ("writefile", &[WRITE]),
-    ("writetofile", &[WRITE]),
+const ROLES: &[(&str, &[What])] = &[
+    ("write", WRITE),
+    ("writefile", WRITE),
+    ("writetofile", WRITE),
     ("fswrite", CHANGES),
-    ("filewrite", &[WRITE]),
-    ("savefile", &[WRITE]),
-    ("createfile", &[WRITE]),
-    ("newfile", &[WRITE]),
+    ("filewrite", WRITE),
+    ("savefile", WRITE),
+    ("createfile", WRITE),
+    ("newfile", WRITE),
     ("edit", CHANGES),
-    ("editfile", &[EDIT]),
+    ("editfile", EDIT),
     ("editfiles", CHANGES),
-    ("fileedit", &[EDIT]),
-    ("multiedit", &[EDIT]),
-    ("replace", &[EDIT]),
-    ("replaceinfile", &[EDIT]),
-    ("replacestringinfile", &[EDIT]),
-    ("multireplacestringinfile", &[EDIT]),
-    ("replacefilecontent", &[EDIT]),
-    ("insertcontent", &[EDIT]),
-    ("inserteditintofile", &[EDIT]),
-    ("strreplace", &[EDIT]),
+    ("fileedit", EDIT),
+    ("multiedit", EDIT),
+    ("replace", EDIT),
+    ("replaceinfile", EDIT),
+    ("replacestringinfile", EDIT),
+    ("multireplacestringinfile", EDIT),
+    ("replacefilecontent", EDIT),
+    ("insertcontent", EDIT),
+    ("inserteditintofile", EDIT),
+    ("strreplace", EDIT),
     ("strreplaceeditor", CHANGES),
     ("strreplacebasededittool", CHANGES),
-    ("searchreplace", &[EDIT]),
-    ("searchandreplace", &[EDIT]),
-    ("applydiff", &[EDIT]),
+    ("searchreplace", EDIT),
+    ("searchandreplace", EDIT),
+    ("applydiff", EDIT),
     ("applypatch", CHANGES),
-    ("patch", &[EDIT]),
-    ("notebookedit", &[EDIT]),
-    ("editnotebook", &[EDIT]),
-    ("editnotebookfile", &[EDIT]),
+    ("patch", EDIT),
+    ("notebookedit", EDIT),
+    ("editnotebook", EDIT),
+    ("editnotebookfile", EDIT),
     ("texteditor", CHANGES),
-    ("bash", &[RUN]),
-    ("shell", &[RUN]),
-    ("localshell", &[RUN]),
-    ("shellcommand", &[RUN]),
-    ("powershell", &[RUN]),
-    ("terminal", &[RUN]),
-    ("runterminalcmd", &[RUN]),
-    ("runterminalcommand", &[RUN]),
-    ("runinterminal", &[RUN]),
-    ("runshellcommand", &[RUN]),
-    ("runcommand", &[RUN]),
-    ("runcommands", &[RUN]),
-    ("execute", &[RUN]),
-    ("executebash", &[RUN]),
-    ("executecmd", &[RUN]),
-    ("executecommand", &[RUN]),
-    ("executeshell", &[RUN]),
-    ("execcommand", &[RUN]),
-    ("exec", &[RUN]),
-    ("createandruntask", &[RUN]),
-    ("fetch", &[FETCH]),
-    ("webfetch", &[FETCH]),
-    ("fetchcontent", &[FETCH]),
-    ("fetchwebpage", &[FETCH]),
-    ("readurlcontent", &[FETCH]),
-    ("web", &[FETCH, WEB_SEARCH]),
-    ("websearch", &[WEB_SEARCH]),
-    ("searchweb", &[WEB_SEARCH]),
-    ("googlesearch", &[WEB_SEARCH]),
-    ("googlewebsearch", &[WEB_SEARCH]),
+    ("bash", RUN),
+    ("shell", RUN),
+    ("localshell", RUN),
+    ("shellcommand", RUN),
+    ("powershell", RUN),
+    ("terminal", RUN),
+    ("runterminalcmd", RUN),
+    ("runterminalcommand", RUN),
+    ("runinterminal", RUN),
+    ("runshellcommand", RUN),
+    ("runcommand", RUN),
+    ("runcommands", RUN),
+    ("execute", RUN),
+    ("executebash", RUN),
+    ("executecmd", RUN),
+    ("executecommand", RUN),
+    ("executeshell", RUN),
+    ("execcommand", RUN),
+    ("exec", RUN),
+    ("createandruntask", RUN),
+    ("fetch", FETCH),
+    ("webfetch", FETCH),
+    ("fetchcontent", FETCH),
+    ("fetchwebpage", FETCH),
+    ("readurlcontent", FETCH),
+    ("web", FETCH),
 ];
 
-/// What a tool server's tool must do that stands in for `name`; none where it is no name of another system's tool that
-/// writes, runs or fetches.
-pub(crate) fn roles_of(name: &str) -> &'static [&'static str] {
+/// What a tool of a tool server must do that stands in for `name`; nothing where that is no name of another system's tool
+/// that writes, runs or fetches.
+pub(crate) fn roles_of(name: &str) -> &'static [What] {
     let wanted = fold(alone(name));
     ROLES.iter().find(|(known, _)| *known == wanted).map_or(&[], |(_, roles)| roles)
 }
 
 /// Why there is no tool behind `name`, and what brings one.
 pub(crate) fn why_unavailable(name: &str) -> String {
-    let preset = match roles_of(name) {
-        [] => {
-            return "no tool of this host has that name; [tool_aliases] in the configuration maps it to one".to_owned();
+    let roles = roles_of(name);
+    let brings = |preset: &presets::Preset| presets::brings(preset).values().any(|what| roles.contains(what));
+    match PRESETS.iter().find(|preset| brings(preset)) {
+        Some(preset) => format!(
+            "the host itself only reads; tool_presets = [\"{}\"] in the configuration brings a tool server for it",
+            preset.name
+        ),
+        None if roles.is_empty() => {
+            "no tool of this host has that name; [tool_aliases] in the configuration maps it to one".to_owned()
         }
-        [WEB_SEARCH] => {
-            return "the host itself does not search the web; a tool server in [mcp_servers] that does brings one, \
-                    and [tool_aliases] maps this name to its tool"
-                .to_owned();
-        }
-        roles if roles.contains(&RUN) => "shell",
-        roles if roles.contains(&FETCH) => "fetch",
-        _ => "filesystem",
-    };
-    format!(
-        "the host itself only reads; tool_presets = [\"{preset}\"] in the configuration brings a tool server for it"
-    )
+        None => "the host itself only reads files; a tool server in [mcp_servers] of the configuration brings it, and \
+                 [tool_aliases] maps this name to its tool"
+            .to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -125,19 +113,15 @@ mod tests {
 
     #[test]
     fn names_that_write_run_and_fetch_have_a_role() {
-        let rows: &[(&str, &[&str])] = &[
-            ("Write write_file edit/createFile write_to_file create_file", &[WRITE]),
+        let rows: &[(&str, &[What])] = &[
+            ("Write write_file edit/createFile write_to_file create_file", WRITE),
             ("Edit fs_write edit/editFiles apply_patch text_editor", CHANGES),
-            ("MultiEdit edit_file replace replace_in_file apply_diff", &[EDIT]),
-            (
-                "Bash bash shell run_shell_command run_in_terminal runCommands/runInTerminal execute execute_bash",
-                &[RUN],
-            ),
-            ("execute/runInTerminal runCommands terminal execute_command run_terminal_cmd exec_command", &[RUN]),
-            ("WebFetch fetch web/fetch web_fetch", &[FETCH]),
-            ("web", &[FETCH, WEB_SEARCH]),
-            ("WebSearch google_web_search web_search", &[WEB_SEARCH]),
-            ("Read Grep problems github/fetch x__write runTests terminalLastCommand createDirectory", &[]),
+            ("MultiEdit edit_file replace replace_in_file apply_diff", EDIT),
+            ("Bash bash shell run_shell_command run_in_terminal runCommands/runInTerminal execute execute_bash", RUN),
+            ("execute/runInTerminal runCommands terminal execute_command run_terminal_cmd exec_command", RUN),
+            ("WebFetch fetch web/fetch web_fetch web", FETCH),
+            ("web", FETCH),
+            ("Read Grep WebSearch problems github/fetch x__write runTests terminalLastCommand createDirectory", &[]),
         ];
         for (names, roles) in rows {
             for name in names.split(' ') {
@@ -151,9 +135,8 @@ mod tests {
         for (names, told) in [
             ("Write Edit editFiles", "tool_presets = [\"filesystem\"]"),
             ("Bash execute", "tool_presets = [\"shell\"]"),
-            ("WebFetch web", "tool_presets = [\"fetch\"]"),
-            ("WebSearch", "[mcp_servers]"),
-            ("problems", "[tool_aliases]"),
+            ("WebFetch web", "[mcp_servers]"),
+            ("WebSearch problems", "[tool_aliases]"),
         ] {
             for name in names.split(' ') {
                 assert!(why_unavailable(name).contains(told), "{name}");

@@ -80,14 +80,7 @@ pub(super) fn of_tool(tool: ToolName<'_>) -> Option<Subject> {
 
 /// What a name of other systems stands for among the tools of servers. What the host has itself it does itself.
 pub(super) fn means(name: &str, server: &str, tool: &str) -> bool {
-    let does = |what: What| match what {
-        What::Write => grants::WRITE,
-        What::Edit => grants::EDIT,
-        What::Run => grants::RUN,
-        What::Fetch => grants::FETCH,
-        What::Read | What::List | What::Search => "",
-    };
-    roles(server, tool).is_some_and(|role| grants::roles_of(name).contains(&does(role.what)))
+    roles(server, tool).is_some_and(|role| grants::roles_of(name).contains(&role.what))
 }
 
 /// The same for what is denied: who denies the host's tool denies those of servers that do the same.

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::process_table::{Capacity, Reason, Status};
 use crate::tools::grants::Unavailable;
+use crate::tools::usage::UsageSeen;
 
 /// Result of `spawn_assistant`.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -85,4 +86,11 @@ pub(super) struct Ended {
     /// It is more than fits here: recv_message with the thread_id gives all.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) more: bool,
+    /// As poll_assistant tells it.
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
+    pub(super) usage: UsageSeen,
+    /// Absent where it spawned nothing.
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) usage_tree: Option<UsageSeen>,
 }

@@ -13,6 +13,7 @@ use crate::message_box;
 use crate::process_table::{self, Cause};
 use crate::store::Tx;
 use crate::tools::processes::structured;
+use crate::tools::usage;
 use crate::tools::{Call, Output, ToolError, wait};
 
 /// Waits for the end of what was spawned, where that is wanted, and hands it over in the commit that records the answer.
@@ -52,7 +53,7 @@ pub(super) async fn wait_for(call: &Call, mut told: Value, params: &Spawn) -> Re
 }
 
 async fn hand_over(call: &Call, process: ProcessId, told: &Arc<Value>) -> Result<Output, ToolError> {
-    let (told, along, limits) = (told.clone(), call.along.clone(), *call.host.limits());
+    let (host, told, along, limits) = (call.host.clone(), told.clone(), call.along.clone(), *call.host.limits());
     let (chars, caller) = (limits.answer_chars as usize, call.caller);
     call.host
         .store()
@@ -63,6 +64,7 @@ async fn hand_over(call: &Call, process: ProcessId, told: &Arc<Value>) -> Result
             // A process has each message once: a result that waits still comes by itself.
             let waits = !all && row.parent.is_some();
             let before = mail.into_iter().filter(|one| one.kind != message_box::Kind::Final);
+            let used = usage::of(tx.db, &row, host.models())?;
             let result = Ended {
                 content: row.result.as_deref().filter(|_| !waits).map(|text| crate::text::cut(text, chars)),
                 structured: structured(&row, chars / 2).filter(|_| !waits),
@@ -70,6 +72,8 @@ async fn hand_over(call: &Call, process: ProcessId, told: &Arc<Value>) -> Result
                 error: row.error.clone(),
                 messages: before.map(|one| one.mail).collect(),
                 more: !all,
+                usage: used.own,
+                usage_tree: used.tree,
             };
             let mut output = Output::of(Value::clone(&told));
             output.value["status"] = json!(row.status);
