@@ -48,7 +48,7 @@ pub mod schema;
 pub(crate) mod service_context;
 mod spawn;
 mod texts;
-mod usage;
+pub(crate) mod usage;
 mod wait;
 
 pub(crate) use lacking::title as lacking_title;

@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::caller::Caller;
+use crate::changes::Delta;
 use crate::events;
 use crate::host::Host;
 use crate::limits::Limits;
@@ -226,6 +227,16 @@ impl Link {
     }
 }
 
+/// Tells whoever watches a piece of the answer; empty: it begins anew. Nobody watches mostly.
+pub(super) fn tell_delta(link: &Link, text: String) {
+    let deltas = link.host.deltas();
+    if deltas.receiver_count() > 0 {
+        // Whoever watched has gone in between.
+        drop(deltas.send(Delta { process: link.row.id, text }));
+    }
+}
+
+/// Records an answer; its pictures are put away.
 pub(super) fn cancelled(why: &str) -> RpcError {
     RpcError::new(Kind::Cancelled, why)
 }

@@ -18,13 +18,12 @@ use super::account::Account;
 use super::answer::FINAL_ANSWER;
 use super::given::store_with;
 use super::hand_in::HandIn;
-use super::link::{Link, NotBegun, cancelled, internal};
+use super::link::{Link, NotBegun, cancelled, internal, tell_delta};
 use super::stall::Noted;
 use super::stored::STORE_AGAIN;
 use super::watch::cut_bytes;
 use crate::blobs::{self, Given};
 use crate::caller::Caller;
-use crate::changes::Delta;
 use crate::model::answer_with_retries;
 use crate::model::{Answer, Ask, ModelError, ModelErrorKind, Progress, ToolChoice};
 use crate::process_table;
@@ -334,16 +333,6 @@ async fn ask_model(link: &Link, ask: &Ask, account: Account) -> Result<Answer, M
     }
 }
 
-/// Tells whoever watches a piece of the answer; empty: it begins anew. Nobody watches mostly.
-fn tell_delta(link: &Link, text: String) {
-    let deltas = link.host.deltas();
-    if deltas.receiver_count() > 0 {
-        // Whoever watched has gone in between.
-        drop(deltas.send(Delta { process: link.row.id, text }));
-    }
-}
-
-/// Records an answer; its pictures are put away.
 async fn record_answer(link: &Link, answer: &mut Answer, account: Account) -> Result<(), StoreError> {
     let (process, result_bytes) = (link.row.id, link.limits.result_bytes);
     let record = move |tx: &mut Tx<'_>, answer: &Answer| {

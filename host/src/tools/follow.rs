@@ -104,11 +104,11 @@ struct Event {
     #[serde(rename = "message_id", skip_serializing_if = "Option::is_none")]
     question: Option<MessageId>,
     /// Of an end, as poll_assistant tells it.
-    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
+    #[schemars(skip)]
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<UsageSeen>,
     /// Absent where it spawned nothing.
-    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
+    #[schemars(skip)]
     #[serde(skip_serializing_if = "Option::is_none")]
     usage_tree: Option<UsageSeen>,
 }

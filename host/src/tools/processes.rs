@@ -85,7 +85,7 @@ pub(crate) struct Seen {
     exit_code: Option<i32>,
     /// What it used itself.
     usage: UsageSeen,
-    /// With all that it spawned.
+    /// With its tree.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     usage_tree: UsageSeen,
 }

@@ -59,8 +59,7 @@ const DESCRIPTIONS: &[(&str, &str)] = &[
     ),
     (
         "poll_assistant",
-        "Tells the state of one process: status, times, usage and cost (with all that it \
-         spawned in `usage_tree`), and how many messages wait for you; no contents. Use it \
+        "Tells the state of one process: status, times, usage, and how many messages wait for you; no contents. Use it \
          for a glance or to show progress; with `wait_ms` it returns as soon as something changes. `done` is \
          true when the process has ended: then recv_message gives the result, and `reason` says why a failed one failed. Status is queued, starting, running, waiting (for a child or a \
          message), finished, failed or cancelled.",
@@ -71,11 +70,12 @@ const DESCRIPTIONS: &[(&str, &str)] = &[
          several: start them all, then call this again and again with `next_cursor` until `still_running` is empty. \
          Without `process_ids` it is for all of yours that have not ended or whose end you were not told; mode \
          `all` waits until all have ended. An end carries the result in `content`, cut where it is long (recv_message \
-         has all of it), and its `usage`.",
+         has all of it).",
     ),
     (
         "list_process",
-        "Lists your processes as trees, the newest first: status, times, usage and cost of each and of its tree. Use it when you have lost an id, or to tell the user what is at work. `level` 0 is what you \
+        "Lists your processes as trees, the newest first: status, times, usage and cost of each and of \
+         its tree. Use it when you have lost an id, or to tell what is at work. `level` 0 is what you \
          spawned yourself. Filter by `status`, or see one tree with `process_id`; ask for `next_page` until it is absent.",
     ),
     (

@@ -1,6 +1,7 @@
 //! What a process used and what that cost, alone and with all that it spawned: one computation for every tool that
 //! tells it.
 
+use assistant_protocol::ids::ProcessId;
 use rusqlite::Connection;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -27,9 +28,10 @@ pub(crate) struct UsageSeen {
     #[serde(skip_serializing_if = "is_zero")]
     reasoning_tokens: u64,
     /// Model calls that the tokens lack.
+    #[schemars(skip)]
     #[serde(skip_serializing_if = "is_zero")]
     unknown_calls: u64,
-    /// US dollars; null: unknown.
+    /// Null: unknown.
     cost_usd: Option<f64>,
 }
 
@@ -40,20 +42,28 @@ fn is_zero(count: &u64) -> bool {
 
 /// What a process used itself, and what it and all that it spawned used.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct OfProcess {
-    pub(super) own: UsageSeen,
+pub(crate) struct OfProcess {
+    pub(crate) own: UsageSeen,
     /// None where it spawned nothing: it is the same then.
-    pub(super) tree: Option<UsageSeen>,
+    pub(crate) tree: Option<UsageSeen>,
 }
 
 /// What `row` used.
 ///
 /// # Errors
 /// The store's.
-pub(super) fn of(db: &Connection, row: &Process, models: &Models) -> Result<OfProcess, StoreError> {
+pub(crate) fn of(db: &Connection, row: &Process, models: &Models) -> Result<OfProcess, StoreError> {
     let parts = process_table::used(db, row.id)?;
     let others = parts.iter().map(|part| part.processes).sum::<u32>() > 1;
     Ok(OfProcess { own: UsageSeen::new(&own(row), models), tree: others.then(|| sum(&parts, models)) })
+}
+
+/// What a process and all that it spawned cost, US dollars; none where a price or a usage is not known.
+///
+/// # Errors
+/// The store's.
+pub(crate) fn cost_of_tree(db: &Connection, process: ProcessId, models: &Models) -> Result<Option<f64>, StoreError> {
+    Ok(sum(&process_table::used(db, process)?, models).cost_usd)
 }
 
 fn own(row: &Process) -> Used {

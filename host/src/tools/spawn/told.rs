@@ -87,10 +87,10 @@ pub(super) struct Ended {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) more: bool,
     /// As poll_assistant tells it.
-    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
+    #[schemars(skip)]
     pub(super) usage: UsageSeen,
     /// Absent where it spawned nothing.
-    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
+    #[schemars(skip)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) usage_tree: Option<UsageSeen>,
 }

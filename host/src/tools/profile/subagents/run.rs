@@ -13,7 +13,7 @@ use crate::process_table::{self, Status};
 use crate::registry::Definition;
 use crate::store::StoreError;
 use crate::text::cut;
-use crate::tools::processes::UsageSeen;
+use crate::tools::usage;
 use crate::tools::{self, Along, Audience, Call, Hints, Output, Tool, ToolError, assistants};
 
 /// Characters of what a failed run had, in the words of its error.
@@ -102,11 +102,9 @@ async fn run_subagent(call: Call, params: Run) -> Result<Output, ToolError> {
     let chars = call.host.limits().answer_chars as usize;
     let look = call.host.store().read(move |db| {
         let seen = meta::see(db, process_table::get(db, run)?, now)?;
-        let usage = UsageSeen::sum(&process_table::tree(db, run)?, host.models());
-        Ok::<_, StoreError>((seen, usage))
+        Ok::<_, StoreError>((seen, usage::cost_of_tree(db, run, host.models())?))
     });
-    let (seen, usage) = look.await?;
-    let usage = serde_json::to_value(usage).map_err(|error| ToolError::internal(&error))?;
+    let (seen, cost_usd) = look.await?;
     let (row, meta) = (&seen.row, seen.meta(false, chars));
     let ended = match (spawned.result, row.status) {
         (Some(ended), Status::Finished) => ended,
@@ -122,7 +120,7 @@ async fn run_subagent(call: Call, params: Run) -> Result<Output, ToolError> {
                 result: words::goes_on(&spawned.assistant_id, run, !waits.is_empty()),
                 agent: spawned.assistant_id,
                 duration_ms: now - row.started_at.unwrap_or(row.created_at),
-                cost_usd: usage["cost"].as_f64(),
+                cost_usd,
                 status: meta.status,
                 run_id: run,
                 structured: None,
@@ -145,7 +143,7 @@ async fn run_subagent(call: Call, params: Run) -> Result<Output, ToolError> {
         result: ended.content.unwrap_or_default(),
         agent: spawned.assistant_id,
         duration_ms: row.finished_at.unwrap_or(now) - row.started_at.unwrap_or(row.created_at),
-        cost_usd: usage["cost"].as_f64(),
+        cost_usd,
         status: meta.status,
         run_id: run,
         structured: ended.structured.and_then(|value| value.as_object().cloned()),

@@ -16,7 +16,8 @@ use crate::message_box::{self, due};
 use crate::process_table;
 use crate::store::Tx;
 use crate::text::{cut, iso_8601};
-use crate::tools::processes::{UsageSeen, mine};
+use crate::tools::processes::mine;
+use crate::tools::usage;
 use crate::tools::{self, Audience, Call, Hints, Output, Tool, ToolError, wait};
 
 /// Messages of a run that a look tells.
@@ -107,9 +108,7 @@ async fn look(call: &Call, run: ProcessId, own: bool, clamped: Option<u64>) -> R
     let (host, caller, limits) = (call.host.clone(), call.caller, *call.host.limits());
     let chars = limits.answer_chars as usize;
     let told = move |db: &rusqlite::Connection, seen: &Seen, meta: Meta| {
-        let tree = process_table::tree(db, seen.row.id)?;
-        let usage =
-            serde_json::to_value(UsageSeen::sum(&tree, host.models())).map_err(|error| ToolError::internal(&error))?;
+        let cost_usd = usage::cost_of_tree(db, seen.row.id, host.models())?;
         let waits = matches!(meta.status, RunStatus::Running | RunStatus::WaitingParentReply)
             || meta.status == RunStatus::ParentReplied && !own;
         let before = waits.then(|| (meta.status, meta.messages.clone()));
@@ -120,7 +119,7 @@ async fn look(call: &Call, run: ProcessId, own: bool, clamped: Option<u64>) -> R
         let output = Output::new(&Checked {
             instructions: instructions(seen, &meta, own, &limits),
             duration_ms: seen.row.finished_at.map(|end| end - seen.row.started_at.unwrap_or(seen.row.created_at)),
-            cost_usd: usage["cost"].as_f64(),
+            cost_usd,
             notes,
             unanswered: Some(seen.unanswered()).filter(|count| *count > 0),
             meta,
