@@ -45,7 +45,7 @@ fn row_3_4_no_such_file() {
     refused(
         &shop(),
         &["mcp", "serve", "--config", "prompts"],
-        "DIR/prompts: it cannot be read: Is a directory (os error 21)",
+        "DIR/prompts: it cannot be read: it is no file",
     );
 }
 
@@ -173,7 +173,7 @@ fn row_3_4_no_prompt() {
     let names = "FILE, line 16: `defaults.systemPromptPath` names DIR";
     let missing = "which cannot be read: No such file or directory (os error 2)";
     check(PROMPT, "./prompts/none.prompt", &format!("{names}/./prompts/none.prompt, {missing}"));
-    check(PROMPT, "./prompts", &format!("{names}/./prompts, which cannot be read: Is a directory (os error 21)"));
+    check(PROMPT, "./prompts", &format!("{names}/./prompts, which cannot be read: it is no file"));
     check(PROMPT, "~/none", &format!("{names}/home/none, {missing}"));
     let shop = shop();
     std::fs::write(shop.path("prompts/review.prompt"), b"\xff").expect("a file");
