@@ -133,7 +133,7 @@ impl Event {
 struct Waited {
     /// Oldest first.
     events: Vec<Event>,
-    /// Those of the processes that have not ended.
+    /// Those that have not ended.
     still_running: Vec<ProcessId>,
     /// For the next call.
     next_cursor: String,

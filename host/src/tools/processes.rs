@@ -85,7 +85,7 @@ pub(crate) struct Seen {
     exit_code: Option<i32>,
     /// What it used itself.
     usage: UsageSeen,
-    /// With its tree.
+    /// What it and all that it spawned used.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     usage_tree: UsageSeen,
 }
@@ -131,7 +131,7 @@ struct Polled {
     message_summary: Option<Summary>,
     /// Questions of it that wait for your answer; get_pending_questions has them.
     pending_questions: u32,
-    /// When another look makes sense; absent once it is done.
+    /// When another look makes sense.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_poll_ms: Option<u64>,
     /// The wait was cut to this, the most of a call.

@@ -106,17 +106,12 @@ impl State {
         ];
         for row in &self.running {
             let label = row.label.as_deref().map(|label| format!(" ({})", shown(label))).unwrap_or_default();
-            lines.push(format!("- {}{label} is {}: process_id {}", row.assistant_id, row.status, row.id));
+            lines.push(format!("- {}{label} is {}: {}", row.assistant_id, row.status, row.id));
         }
         lines.extend(left_out(self.running_total, "at work"));
         for asked in self.questions.iter().take(NAMED_MAX) {
-            lines.push(format!(
-                "- {} waits for your answer: process_id {}, message_id {}: {}",
-                asked.assistant_id,
-                asked.process,
-                asked.id,
-                shown(&asked.question)
-            ));
+            // The question itself comes as every message does, once.
+            lines.push(format!("- {} waits for your answer: {}", asked.assistant_id, asked.process));
         }
         lines.extend(left_out(self.questions.len(), "waiting for your answer"));
         lines.join("\n")

@@ -42,11 +42,7 @@ fn row_3_4_no_such_file() {
     let want = "DIR/nonexistent.yaml: it cannot be read: No such file or directory (os error 2)";
     refused(&shop(), &["mcp", "serve", "--config", "./nonexistent.yaml"], want);
     refused(&shop(), &["mcp", "--config", "nonexistent.yaml"], want);
-    refused(
-        &shop(),
-        &["mcp", "serve", "--config", "prompts"],
-        "DIR/prompts: it cannot be read: it is no file",
-    );
+    refused(&shop(), &["mcp", "serve", "--config", "prompts"], "DIR/prompts: it cannot be read: it is no file");
 }
 
 #[test]
