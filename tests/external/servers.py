@@ -19,6 +19,16 @@ import time
 
 RUN_SECS_MAX = 120
 TOGETHER = 50
+# Commands of an assistant that may run echo: the first two are, each other one would steal.
+HELD = [
+    "echo fine",
+    "echo one && echo 'a; b'",
+    "echo a; touch stolen-1",
+    "echo $(touch stolen-2)",
+    "echo a | tee stolen-3",
+    "echo a > stolen-4",
+    "touch stolen-5",
+]
 # `npx -y PACKAGE@VERSION ARGUMENT...`, out of what the lockfile has brought: nothing is downloaded.
 NPX = """#!/bin/sh
 set -e
@@ -89,11 +99,20 @@ class Bed:
             "thinker": [("thinking__sequentialthinking", thought)],
             "clock": [("time__convert_time", noon)],
             "echo": [("everything__echo", {"message": "hallo"})],
+            "held": [
+                ("filesystem__read_text_file", {"path": notes}),
+                ("filesystem__read_text_file", {"path": str(self.project / "secret.txt")}),
+                ("filesystem__edit_file", {"path": notes, "edits": edits}),
+                *[("shell__run_command", {"command": command}) for command in HELD],
+            ],
         }
+        rules = {"held": 'tools: ["Read(notes.txt)", "Bash(echo:*)"]\ndisallowedTools: [Edit]\n'}
+        (self.project / "secret.txt").write_text("not for all assistants")
         script = []
         for name, made in calls.items():
-            server = made[0][0].split("__")[0]
-            text = f"---\nname: {name}\ndescription: It is {name}.\nmcpServers: [{server}]\n---\nYou are {name}.\n"
+            servers = ", ".join(sorted({tool.split("__")[0] for tool, _ in made}))
+            keys = f"name: {name}\ndescription: It is {name}.\nmcpServers: [{servers}]\n{rules.get(name, '')}"
+            text = f"---\n{keys}---\nYou are {name}.\n"
             (self.assistants / f"{name}.md").write_text(text)
             steps = [{"tool_calls": [{"tool_name": tool, "arguments": arguments}]} for tool, arguments in made]
             script.append({"when": {"system": f"You are {name}."}, "steps": [*steps, {"text": "{{result}}"}]})
@@ -165,6 +184,18 @@ def a_command_is_run_without_our_keys(bed):
     assert f"42 in {bed.project}" in told and "0 secrets" in told, told
 
 
+def a_denied_call_is_refused(bed):
+    process = json.loads(bed.result("held").splitlines()[0])["process_id"]
+    log = bed.log(process)
+    refused = [event["data"] for event in log if event["kind"] == "refused"]
+    results = [event["data"] for event in log if event["kind"] == "tool_result"]
+    # All but the notes and the first two commands: the edit is no tool of it at all.
+    assert len(refused) == len(HELD), (refused, results)
+    assert sum(not one["is_error"] for one in results) == 3, results
+    assert all("echo" in one["rule"] for one in refused if one["tool"] == "shell__run_command"), refused
+    assert not list(bed.project.glob("stolen*")), list(bed.project.iterdir())
+
+
 def everything_is_passed_on(bed):
     assert "42" in bed.result("sum")
     assert "finished" in bed.result("image")
@@ -222,6 +253,7 @@ CHECKS = [
     an_assistant_reads_and_writes_files,
     a_path_outside_is_refused,
     a_command_is_run_without_our_keys,
+    a_denied_call_is_refused,
     everything_is_passed_on,
     progress_is_that_of_the_process,
     memory_is_shared,
