@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
-use crate::registry::{Action, Definition, Subject, bare, several, subject};
+use crate::registry::{Action, Definition, Subject, several, subject};
 
 mod calls;
 mod entry;
@@ -120,7 +120,14 @@ impl Policy {
                 Err(why) => return refuses(format!("{why}, and `{}` is denied", entry.written)),
             }
         }
-        let mut verdict = match self.last(&calls) {
+        for entry in self.deny.iter().filter(|entry| calls.redirects(entry)) {
+            match calls.may_write(entry) {
+                Ok(false) => {}
+                Ok(true) => return refuses(format!("it writes a file, and `{}` is denied", entry.written)),
+                Err(why) => return refuses(format!("{why}, and `{}` is denied", entry.written)),
+            }
+        }
+        let verdict = match self.last(&calls) {
             Ok(verdict) => verdict,
             Err(why) => return refuses(why),
         };
@@ -133,8 +140,12 @@ impl Policy {
         for entry in self.ask.iter().filter(|entry| self.concerns(entry, tool)) {
             let exempt = entry.is_all() && TALK.contains(&tool.tool) && tool.server.is_none();
             if !exempt && calls.may_be(entry).unwrap_or(true) {
-                verdict = Verdict::Ask { rule: entry.written.clone() };
-                break;
+                return Verdict::Ask { rule: entry.written.clone() };
+            }
+        }
+        for entry in self.ask.iter().filter(|entry| calls.redirects(entry)) {
+            if calls.may_write(entry).unwrap_or(true) {
+                return Verdict::Ask { rule: entry.written.clone() };
             }
         }
         verdict
@@ -198,8 +209,7 @@ impl Policy {
         if named.is_empty() || named.iter().any(whole) {
             return Ok(());
         }
-        let writes =
-            allow.iter().filter(|entry| subject(bare(&entry.name)) == Some(Subject::WritePath)).collect::<Vec<_>>();
+        let writes = allow.iter().filter(|entry| entry.is_for_writing()).collect::<Vec<_>>();
         calls.are(&named, &writes)
     }
 }

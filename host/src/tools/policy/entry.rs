@@ -2,7 +2,7 @@
 
 use super::glob::{self, HOLE, INNER_BLANK};
 use super::shell::Script;
-use crate::registry::{Action, ToolRule, bare, is_all, pattern};
+use crate::registry::{Action, Subject, ToolRule, bare, is_all, pattern, subject};
 
 /// A `?` that is a sign like others.
 const QUESTION: &str = "\u{2}";
@@ -54,6 +54,11 @@ impl Entry {
             Action::Deny => "deny",
         };
         Self { written: format!("{written}: {action}"), name: rule.tool.clone(), patterns, style: Style::Text }
+    }
+
+    /// Whether it is about files that are written.
+    pub(super) fn is_for_writing(&self) -> bool {
+        subject(bare(&self.name)) == Some(Subject::WritePath)
     }
 
     /// Whether it is about every tool.

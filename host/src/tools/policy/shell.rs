@@ -75,8 +75,15 @@ impl Script {
 
     /// Whether it changes the folder in which what follows runs.
     pub(super) fn moves(&self) -> bool {
-        let heads = self.commands.iter().filter_map(|one| one.words.first());
-        heads.into_iter().any(|head| matches!(head.as_str(), "cd" | "pushd" | "popd" | "chdir"))
+        let is_move = |word: &String| matches!(word.as_str(), "cd" | "pushd" | "popd" | "chdir");
+        self.commands.iter().any(|one| match one.words.split_first() {
+            // What `command` and `builtin` run is run by the shell itself.
+            Some((head, rest)) if matches!(head.as_str(), "builtin" | "command") => {
+                rest.iter().any(|word| is_move(word) || word.contains(HOLE))
+            }
+            Some((head, rest)) => is_move(head) || (is_wrapper(head) && rest.iter().any(is_move)),
+            None => false,
+        })
     }
 
     /// Adds what `text` does, which stands `depth` deep in others.

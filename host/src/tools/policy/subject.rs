@@ -10,36 +10,69 @@ use crate::tools::grants;
 
 /// Arguments that hold a path.
 const PATHS: &[&str] = &[
+    "absolutefilepath",
     "absolutepath",
+    "absolutepaths",
+    "basepath",
     "cwd",
-    "target",
-    "dirpath",
     "dest",
     "destination",
+    "destinationpath",
+    "destpath",
     "dir",
     "directory",
+    "directorypath",
+    "dirpath",
     "file",
+    "filelist",
     "filename",
+    "filenames",
     "filepath",
+    "filepaths",
     "files",
     "folder",
+    "folderpath",
+    "folders",
     "from",
+    "fullpath",
+    "inputfile",
+    "inputpath",
+    "newfile",
+    "newfilepath",
     "newpath",
     "notebookpath",
+    "oldfile",
+    "oldfilepath",
     "oldpath",
+    "outputfile",
     "outputpath",
     "path",
+    "pathname",
+    "pathnames",
     "paths",
     "relativepath",
+    "relativepaths",
     "relativeworkspacepath",
     "repopath",
     "root",
+    "rootpath",
+    "searchpath",
+    "searchpaths",
     "source",
+    "sourcefile",
+    "sourcepath",
     "src",
+    "srcpath",
+    "target",
     "targetdirectory",
     "targetfile",
+    "targetpath",
     "to",
     "uri",
+    "uris",
+    "workdir",
+    "workingdir",
+    "workingdirectory",
 ];
 /// Arguments that hold a command.
 const COMMANDS: &[&str] = &["cmd", "command", "commandline", "input", "program", "script", "shellcommand"];
@@ -152,13 +185,37 @@ fn words(key: &str, value: &Value) -> Result<Vec<String>, String> {
     words.flatten().ok_or_else(|| format!("its `{}` is no list of texts", crate::text::cut(key, 60)))
 }
 
-/// The paths of a call; none is the folder of the run.
+/// The paths of a call of a tool. None is the folder of the run where the tool looks below one, or where the call has no
+/// text that may name a file in a way that is not known here.
 ///
 /// # Errors
 /// Why they cannot be told.
-pub(super) fn paths(arguments: &Map<String, Value>) -> Result<Vec<String>, String> {
+pub(super) fn paths(tool: ToolName<'_>, arguments: &Map<String, Value>) -> Result<Vec<String>, String> {
     let found = named(arguments, PATHS, "path")?;
-    Ok(if found.is_empty() { vec![".".to_owned()] } else { found })
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    if looks_below(tool) || !arguments.values().any(has_text) {
+        return Ok(vec![".".to_owned()]);
+    }
+    Err(format!("which file `{}` is to touch cannot be told", crate::text::cut(tool.tool, 60)))
+}
+
+/// Whether a tool lists or searches a folder: without a path in its arguments that is the one of the run.
+fn looks_below(tool: ToolName<'_>) -> bool {
+    match tool.server {
+        Some(server) => roles(server, tool.tool).is_some_and(|role| matches!(role.what, What::List | What::Search)),
+        None => depth(tool).0,
+    }
+}
+
+fn has_text(value: &Value) -> bool {
+    match value {
+        Value::String(_) => true,
+        Value::Array(all) => all.iter().any(has_text),
+        Value::Object(map) => map.values().any(has_text),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
 }
 
 /// The addresses of a call.

@@ -46,15 +46,13 @@ impl Url {
             return Err("the port of the address is no number".to_owned());
         }
         let host = read_host(host)?;
-        if behind
-            .split(['/', '?', '#'])
-            .any(|part| matches!(part.to_ascii_lowercase().as_str(), ".." | "%2e%2e" | ".%2e" | "%2e."))
-        {
-            return Err("the address goes up with `..`".to_owned());
+        let behind = decoded(behind);
+        if behind.split(['/', '?', '#']).any(|part| part == "." || part == "..") {
+            return Err("the address has `.` or `..` for a part of its path".to_owned());
         }
         let port = port.filter(|port| !matches!((scheme.as_str(), *port), ("https", "443") | ("http", "80")));
         let port = port.map(|port| format!(":{port}")).unwrap_or_default();
-        let behind = if behind.starts_with('/') { behind.to_owned() } else { format!("/{behind}") };
+        let behind = if behind.starts_with('/') { behind } else { format!("/{behind}") };
         Ok(Self { whole: format!("{scheme}://{host}{port}{behind}"), host })
     }
 
@@ -65,7 +63,7 @@ impl Url {
                 Some(above) => self.host.strip_suffix(above).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.')),
                 None => domain == "*" || self.host == domain,
             },
-            None => matches(pattern, &self.whole),
+            None => matches(&decoded(pattern), &self.whole),
         }
     }
 
@@ -77,7 +75,7 @@ impl Url {
                 let below = self.host.strip_suffix(above).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
                 domain == "*" || below || may_match(&domain, &self.host)
             }
-            None => may_match(pattern, &self.whole),
+            None => may_match(&decoded(pattern), &self.whole),
         }
     }
 }
@@ -93,14 +91,39 @@ fn domain(pattern: &str) -> Option<String> {
     let named = pattern.strip_prefix("domain:").map(str::trim);
     let bare = (!pattern.contains("://") && !pattern.contains('/')).then_some(pattern);
     let domain = named.or(bare)?;
-    Some(domain.trim_end_matches('.').to_ascii_lowercase())
+    let domain = domain.trim_end_matches('.').to_ascii_lowercase();
+    // An address of numbers has one spelling in a pattern too.
+    Some(if domain.starts_with('[') { read_host(&domain).unwrap_or(domain) } else { domain })
+}
+
+/// A text in which signs that mean the same with and without `%` stand without it, and other `%` have big letters.
+///
+/// See <https://www.rfc-editor.org/rfc/rfc3986#section-6.2.2>.
+fn decoded(text: &str) -> String {
+    let mut done = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, behind)) = rest.split_once('%') {
+        done.push_str(before);
+        let digits = behind.get(..2).filter(|two| two.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        let byte = digits.and_then(|two| u8::from_str_radix(two, 16).ok());
+        rest = if byte.is_some() { &behind[2..] } else { behind };
+        match byte {
+            Some(byte) if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) => done.push(char::from(byte)),
+            Some(byte) => done.push_str(&format!("%{byte:02X}")),
+            None => done.push('%'),
+        }
+    }
+    done + rest
 }
 
 fn read_host(host: &str) -> Result<String, String> {
     let lower = host.to_ascii_lowercase();
     if let Some(inner) = lower.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
         return match inner.parse::<std::net::Ipv6Addr>() {
-            Ok(address) => Ok(format!("[{address}]")),
+            // What is mapped from an address of four numbers leads where that leads.
+            Ok(address) => {
+                Ok(address.to_ipv4_mapped().map_or_else(|| format!("[{address}]"), |mapped| mapped.to_string()))
+            }
             Err(_) => Err("the host of the address cannot be read".to_owned()),
         };
     }
@@ -182,6 +205,9 @@ mod tests {
             "https://%64ocs.rs/",
             "https://docs.rs/a/../b",
             "https://docs.rs/%2e%2E/b",
+            "https://docs.rs/a/./b",
+            "https://docs.rs/%2e/b",
+            "https://docs.rs/.",
             "https://docs..rs/",
             "",
         ] {
@@ -199,5 +225,17 @@ mod tests {
         check("https://docs.rs/x", "https://docs.rs/x?y", no);
         check("domain:127.0.0.1", "http://127.0.0.1:80/", yes);
         check("docs.rs", "https://docs.rs/x", yes);
+        // Other spellings of the same.
+        for url in ["https://x.org/%61dmin/y", "https://x.org/adm%69n/y", "https://x.org/%61%64min/%79"] {
+            check("https://x.org/admin/*", url, yes);
+        }
+        check("https://x.org/%61dmin/*", "https://x.org/admin/y", yes);
+        check("https://x.org/a%2fb", "https://x.org/a%2Fb", yes);
+        check("https://x.org/a/b", "https://x.org/a%2fb", no);
+        check("https://x.org/50%*", "https://x.org/50%\u{e9}", yes);
+        check("domain:127.0.0.1", "http://[::ffff:127.0.0.1]/", yes);
+        check("domain:127.0.0.1", "http://[::ffff:7f00:1]:80/", yes);
+        check("domain:[::ffff:7f00:1]", "http://127.0.0.1/", yes);
+        check("domain:[0::1]", "http://[::1]/", yes);
     }
 }

@@ -13,7 +13,7 @@ pub(super) fn literal(word: &str) -> Result<(String, Vec<String>), String> {
     let unreadable = || "a word of it cannot be read".to_owned();
     let parsed = std::panic::catch_unwind(|| word::parse(word, &ParserOptions::default()));
     let pieces = parsed.ok().and_then(Result::ok).ok_or_else(unreadable)?;
-    let mut read = Read { word, text: String::new(), scripts: Vec::new(), spread: false };
+    let mut read = Read { word, text: String::new(), scripts: Vec::new(), spread: false, open_brace: false };
     if word.starts_with('=') && word.len() > 1 {
         return Err("a word of it begins with `=`, which some shells read as a command".to_owned());
     }
@@ -37,6 +37,8 @@ struct Read<'a> {
     scripts: Vec<String>,
     /// It becomes the names of files, or several words.
     spread: bool,
+    /// A brace that is not quoted stands before what is read; quotes between it and a comma keep neither from spreading.
+    open_brace: bool,
 }
 
 impl Read<'_> {
@@ -111,7 +113,8 @@ impl Read<'_> {
             if text.contains(['(', ')']) {
                 return Err("it has parentheses within a word".to_owned());
             }
-            let braces = text.contains('{') && (text.contains(',') || text.contains(".."));
+            self.open_brace |= text.contains('{');
+            let braces = self.open_brace && (text.contains(',') || text.contains(".."));
             self.spread |= braces || text.contains(['*', '?', '[']);
         }
         self.text.push_str(text);

@@ -62,6 +62,8 @@ fn commands_that_are_given() {
             "curl 'x' \"y\" z",
             "curl *.rs",
             "curl {a,b}",
+            "curl {\"a\",b}",
+            "curl '{' a,b",
             "curl $HOME",
             "curl ${HOME}",
             "curl ${X:-y}",
@@ -292,6 +294,12 @@ fn commands_that_are_not_given() {
             "timeout 5 sh -c 'rm x'",
             "xargs sh -c 'rm x'",
             "timeout 5 $X",
+            // Braces that become several words, with something quoted in them.
+            "timeout {\"5\",rm,-rf,src} curl",
+            "timeout {5'',rm,-rf,src} curl",
+            "timeout {5\\ ,rm} curl",
+            "{\"curl\",x}",
+            "timeout {$X,rm} curl",
             // Signs that are not seen.
             "curl x\rrm y",
             "curl\u{a0}x",

@@ -191,6 +191,26 @@ fn without_a_folder_nothing_relative_is_told() {
 }
 
 #[test]
+fn calls_that_name_their_files_in_an_unknown_way() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let check = |keys: &str, tool: &str, arguments: Value, want: &str| {
+        assert_eq!(word(&policy(keys, Some(folder.path())), tool, &arguments), want, "{keys} {tool} {arguments}");
+    };
+    let edit = "disallowedTools: ['Edit(secrets/**)']";
+    check(edit, "x__apply_patch", json!({ "patch": "*** Update File: secrets/k" }), "deny");
+    check(edit, "x__apply_patch", json!({ "path": "src/k", "patch": "x" }), "allow");
+    check(edit, "x__write_file", json!({ "items": [{ "where": "secrets/k" }] }), "deny");
+    check("askTools: ['Edit(secrets/**)']", "x__apply_patch", json!({ "patch": "x" }), "ask");
+    let env = "disallowedTools: ['Read(.env)']";
+    check(env, "x__read_files", json!({ "file_paths": [".env"] }), "deny");
+    check(env, "x__read_files", json!({ "file_paths": ["a"] }), "allow");
+    check(env, "x__read_files", json!({ "which": [".env"] }), "deny");
+    check(env, "x__read_files", json!({ "limit": 5 }), "allow");
+    check(env, "x__list_files", json!({ "depth": "all" }), "allow");
+    check(env, "list_files", json!({ "pattern": "*" }), "allow");
+}
+
+#[test]
 fn addresses_of_calls() {
     let check = |keys: &str, arguments: Value, want: &str| {
         assert_eq!(word(&policy(keys, None), "web__fetch", &arguments), want, "{keys} {arguments}");

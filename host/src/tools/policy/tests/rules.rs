@@ -52,6 +52,10 @@ fn what_is_denied_is_found_wherever_it_stands() {
             "rm $X",
             "rm $X y",
             "rm *",
+            "git {pu\\sh,origin}",
+            "git {push$X,origin}",
+            "{\"curl\",x}",
+            "rm {\"-rf\",x}",
             "/bin/rm -rf x",
             "git push",
             "git $X",
@@ -152,9 +156,16 @@ fn patterns_for_commands() {
     check(
         "tools: ['Bash(echo:*)', 'Write(out/**)']",
         "deny",
-        &["echo x > outer/y", "echo x > out/../y", "cd /etc; echo x > out/y"],
+        &["echo x > outer/y", "echo x > out/../y", "cd /etc; echo x > out/y", "command cd /etc; echo x > out/y"],
     );
     check("tools: ['Bash(echo:*)', Write]", "allow", &["echo x > y"]);
+    let moved = [
+        "command cd /etc; echo x > y",
+        "builtin cd /etc; echo x > y",
+        "command -p cd /; echo x > y",
+        "pushd /; echo x > y",
+    ];
+    check("tools: ['Bash(echo:*)', 'Bash(cd:*)', 'Bash(pushd:*)', Write]", "deny", &moved);
 }
 
 #[test]
@@ -191,6 +202,23 @@ fn what_refuses_comes_first_then_what_asks() {
     check("tools: {bash: ask}", "ask", &["ls"]);
     check("askTools: ['Bash(ls:*)']", "ask", &["ls", "$X", "sudo ls"]);
     check("askTools: ['Bash(ls:*)']", "allow", &["pwd"]);
+}
+
+#[test]
+fn files_that_commands_write() {
+    let keys = "tools: ['Bash(echo:*)', 'Bash(cd:*)', Write]\ndisallowedTools: ['Edit(/secrets/**)']";
+    check(keys, "allow", &["echo x", "echo x > y", "echo secrets/key", "echo x > /dev/null", "echo x < secrets/key"]);
+    let written =
+        ["echo x > secrets/key", "echo x >> ./Secrets/key", "echo x > $X", "echo x; { echo y; } > y/../secrets/key"];
+    check(keys, "deny", &written);
+    check(keys, "deny", &["cd secrets; echo x > key"]);
+    let keys = "tools: [Bash]\ndisallowedTools: ['Edit(/secrets/**)']";
+    check(keys, "allow", &["ls > x", "$X", "[[ -n x ]]"]);
+    check(keys, "deny", &["ls > secrets/x", "[[ -n x ]] > secrets/x", "bash -c 'ls > secrets/x'"]);
+    check("tools: [Bash]\ndisallowedTools: [Write]", "deny", &["ls > x"]);
+    check("tools: [Bash]\ndisallowedTools: [Write]", "allow", &["ls", "ls 2> /dev/null"]);
+    check("tools: [Bash]\naskTools: ['Edit(/secrets/**)']", "ask", &["ls > secrets/x", "ls > $X"]);
+    check("tools: [Bash]\naskTools: ['Edit(/secrets/**)']", "allow", &["ls > x", "ls"]);
 }
 
 #[test]
