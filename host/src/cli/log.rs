@@ -21,6 +21,9 @@ const LOGS_MAX: u32 = 3;
 /// What is logged where ASSISTANT_HOST_LOG does not say.
 const FOR_THE_FILE: &str = "info,rmcp=error,tantivy=warn";
 const FOR_PEOPLE: &str = "warn,rmcp=error,tantivy=error";
+/// Before whatever is wanted: rmcp tells addresses with the keys in them, even as errors. The host tells what went wrong
+/// without them.
+const UNLESS_ASKED_FOR: &str = "rmcp::transport=off,rmcp::service=off";
 
 /// Opens a log for appending; only its owner may read it.
 pub(super) fn open(path: &Path) -> std::io::Result<File> {
@@ -33,8 +36,11 @@ pub(super) fn open(path: &Path) -> std::io::Result<File> {
 
 /// The program's log goes to stderr, and where there is a host to its file too.
 pub(super) fn start(file: Option<(&Path, Stderr)>) {
-    let wanted = std::env::var("ASSISTANT_HOST_LOG").ok();
-    let filter = |default: &str| EnvFilter::builder().parse_lossy(wanted.as_deref().unwrap_or(default));
+    let wanted = std::env::var("ASSISTANT_HOST_LOG").ok().filter(|wanted| !wanted.trim().is_empty());
+    let filter = |default: &str| {
+        let wanted = wanted.as_deref().unwrap_or(default);
+        EnvFilter::builder().parse_lossy(format!("{UNLESS_ASKED_FOR},{wanted}"))
+    };
     let people = fmt::layer().with_writer(std::io::stderr).with_ansi(false).with_filter(filter(FOR_PEOPLE));
     let mut layers = Vec::new();
     match file {

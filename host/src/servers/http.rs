@@ -10,6 +10,8 @@ mod on {
 
     /// How long a server is waited for to take a connection.
     const CONNECT_WITHIN: Duration = Duration::from_secs(10);
+    /// Characters of a value that is looked for by itself; a shorter one may be part of any word.
+    const SECRET_CHARS_MIN: usize = 8;
 
     /// A transport to an address. Redirects are not followed: they would get the headers.
     ///
@@ -43,7 +45,63 @@ mod on {
             .max_concurrent_requests(calls_max);
         Ok(StreamableHttpClientTransport::with_client(client, config))
     }
+
+    /// A text without what may be secret in the filled-in address `url`: its query, and who asks. The rest of it is left.
+    pub(in crate::servers) fn hide(text: &str, url: &str) -> String {
+        let Ok(whole) = reqwest::Url::parse(url) else { return text.replace(url, "(its address)") };
+        let mut bare = whole.clone();
+        bare.set_query(None);
+        bare.set_fragment(None);
+        // Only an address without a host has none to take away.
+        let _ = bare.set_username("");
+        let _ = bare.set_password(None);
+        // A client may have taken one or the other out of the address before it tells it.
+        let mut anonymous = bare.clone();
+        anonymous.set_query(whole.query());
+        let mut text = text.to_owned();
+        for one in [url, whole.as_str(), anonymous.as_str()] {
+            text = text.replace(one, bare.as_str());
+        }
+        let user = Some(whole.username()).filter(|user| user.chars().count() >= SECRET_CHARS_MIN);
+        let written = url.split_once('?').map(|(_, query)| query.split('#').next().unwrap_or(query));
+        let mut secrets: Vec<String> =
+            [whole.query(), written, whole.password(), user].into_iter().flatten().map(str::to_owned).collect();
+        let values = [whole.query(), written].into_iter().flatten().flat_map(|query| query.split('&'));
+        secrets.extend(values.filter_map(|pair| Some(pair.split_once('=')?.1.to_owned())).filter(|v| long(v)));
+        secrets.extend(whole.query_pairs().map(|(_, value)| value.into_owned()).filter(|value| long(value)));
+        // A part of another goes last.
+        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
+            text = text.replace(secret.as_str(), "(left out)");
+        }
+        text
+    }
+
+    fn long(value: &str) -> bool {
+        value.chars().count() >= SECRET_CHARS_MIN
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        fn check(text: &str, url: &str, want: &str) {
+            assert_eq!(hide(text, url), want, "{url}");
+        }
+
+        #[test]
+        fn what_may_be_secret_in_an_address_is_in_no_text() {
+            let url = "http://a.b:1/mcp?key=very-secret";
+            check(&format!("no answer of ({url}): refused"), url, "no answer of (http://a.b:1/mcp): refused");
+            check("bad key very-secret", url, "bad key (left out)");
+            check("at http://a.b/?k=a%20b", "http://a.b?k=a b", "at http://a.b/");
+            check("at http://a.b/?k=1", "http://me:word-of-mine@a.b/?k=1", "at http://a.b/");
+            check("http://me:word-of-mine@a.b/ word-of-mine", "http://me:word-of-mine@a.b/", "http://a.b/ (left out)");
+            check("nothing of it", "http://a.b/?v=1", "nothing of it");
+            check("no address: very secret?key=x", "very secret?key=x", "no address: (its address)");
+        }
+    }
 }
 
 #[cfg(feature = "http-servers")]
-pub(super) use on::transport;
+pub(super) use on::{hide, transport};

@@ -12,6 +12,7 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 /// Bytes at the start and at the end of a line that is too long, which tell whose answer it is.
 const EDGE_BYTES: usize = 512;
@@ -31,12 +32,16 @@ pub(super) struct Lines<R, W> {
     too_long: Option<usize>,
     junk: u32,
     write: Arc<Mutex<Option<W>>>,
+    /// Cancelled once nothing can be written any more: a server that cannot be asked is of no use.
+    broken: CancellationToken,
 }
 
 impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Lines<R, W> {
     pub(super) fn new(read: R, write: W, line_bytes_max: usize) -> Self {
         let write = Arc::new(Mutex::new(Some(write)));
-        Self { read: BufReader::new(read), line: Vec::new(), line_bytes_max, too_long: None, junk: 0, write }
+        let read = BufReader::new(read);
+        let broken = CancellationToken::new();
+        Self { read, line: Vec::new(), line_bytes_max, too_long: None, junk: 0, write, broken }
     }
 
     /// Reads on until a line is whole: its bytes, or those of its edges and how many it has. May be dropped and called
@@ -141,7 +146,7 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Transp
         &mut self,
         item: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        let write = self.write.clone();
+        let (write, broken) = (self.write.clone(), self.broken.clone());
         async move {
             let mut line = serde_json::to_vec(&item)?;
             line.push(b'\n');
@@ -156,6 +161,7 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Transp
                 // Half a line makes nonsense of all that would follow.
                 if written.is_err() {
                     *write = None;
+                    broken.cancel();
                 }
                 written
             };
@@ -164,8 +170,17 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Transp
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        let broken = self.broken.clone();
         loop {
-            match self.next().await {
+            let next = tokio::select! {
+                biased;
+                // What it has answered before still counts.
+                next = self.next() => next,
+                () = broken.cancelled() => {
+                    Err(io::Error::new(io::ErrorKind::BrokenPipe, "it takes no more messages; its connection is ended"))
+                }
+            };
+            match next {
                 Ok(Some((line, too_long))) => {
                     if let Some(message) = self.message(&line, too_long) {
                         return Some(message);
@@ -196,6 +211,8 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Transp
 
 #[cfg(test)]
 mod tests {
+    use rmcp::model::{ClientJsonRpcMessage, ClientRequest, PingRequest};
+
     use super::*;
 
     async fn check(written: &str, want: &[&str]) {
@@ -227,6 +244,30 @@ mod tests {
         .await;
         let endless = "y".repeat(2_000 * (TOO_LONG_TIMES_MAX + 2));
         check(&format!("{endless}\n{pong}\n"), &[]).await;
+    }
+
+    /// How sending ends, and then receiving, where the server has written `written`, keeps its output open, and reads nothing.
+    async fn check_unread(input_open: bool, written: &str, want: io::ErrorKind, received: bool) {
+        let (mut output, read) = tokio::io::duplex(256);
+        let (input, write) = tokio::io::duplex(8);
+        let _input = input_open.then_some(input);
+        let mut lines = Lines::new(read, write, 2_000);
+        let ping = ClientRequest::PingRequest(PingRequest::default());
+        let sent = lines.send(ClientJsonRpcMessage::request(ping, RequestId::Number(1))).await;
+        assert_eq!(sent.expect_err("nobody reads it").kind(), want);
+        output.write_all(written.as_bytes()).await.expect("written");
+        for more in received.then_some(true).into_iter().chain([false]) {
+            let next = timeout(2 * WRITE_WITHIN, lines.receive()).await.expect("it ends");
+            assert_eq!(next.is_some(), more, "{written}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_reads_nothing_is_left() {
+        let pong = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n";
+        check_unread(true, "", io::ErrorKind::TimedOut, false).await;
+        check_unread(true, pong, io::ErrorKind::TimedOut, true).await;
+        check_unread(false, "", io::ErrorKind::BrokenPipe, false).await;
     }
 
     #[tokio::test]

@@ -26,14 +26,14 @@ pub(super) struct Offered {
     pub(super) read_only: bool,
 }
 
-/// The tools of a list; those without a name, or with one that was there before, are left out.
-pub(super) fn read(listed: &[Value], limits: &Limits) -> Vec<Offered> {
+/// Adds the tools of one page of a list to those `found` before, of which there are `tools_per_server` at most; those
+/// without a name, or with one that was there before, are left out.
+pub(super) fn read(listed: &[Value], limits: &Limits, found: &mut Vec<Offered>) {
     let bytes = |max: u64| usize::try_from(max).unwrap_or(usize::MAX);
-    let mut seen = BTreeSet::new();
-    let mut found = Vec::new();
+    let mut seen: BTreeSet<String> = found.iter().map(|one| one.tool.clone()).collect();
     for one in listed {
         let name = one.get("name").and_then(Value::as_str).unwrap_or_default();
-        if name.trim().is_empty() || name.chars().count() > TOOL_CHARS_MAX || !seen.insert(name) {
+        if name.trim().is_empty() || name.chars().count() > TOOL_CHARS_MAX || !seen.insert(name.to_owned()) {
             continue;
         }
         if found.len() >= limits.tools_per_server as usize {
@@ -48,7 +48,6 @@ pub(super) fn read(listed: &[Value], limits: &Limits) -> Vec<Offered> {
             read_only: hints.and_then(|hints| hints.get("readOnlyHint")) == Some(&Value::Bool(true)),
         });
     }
-    found
 }
 
 /// A text of at most so many bytes, with words for the rest.
@@ -136,7 +135,10 @@ mod tests {
             { "name": "a" }, { "name": "b", "inputSchema": "no" }, { "name": "x".repeat(300) }, { "name": "c", "title": "T" },
             { "name": "d" },
         ]);
-        let found = read(list.as_array().expect("a list"), &limits);
+        let mut found = Vec::new();
+        for page in list.as_array().expect("a list").chunks(4) {
+            read(page, &limits, &mut found);
+        }
         let short: Vec<_> = found.iter().map(|one| (&*one.tool, &*one.description, one.read_only)).collect();
         assert_eq!(short, [("a", "éé [2 bytes left out]", true), ("b", "", false), ("c", "T", false)]);
         assert_eq!(found[1].input_schema, json!({ "type": "object", "properties": {} }));

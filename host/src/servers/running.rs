@@ -81,9 +81,11 @@ impl Running {
         if let Some(tools) = kept.as_ref().filter(|_| !self.watch.is_stale()) {
             return Ok(tools.clone());
         }
+        // Without an answer the old list is not taken for a fresh one.
+        *kept = None;
         // What changes while the list is on its way is asked for once more.
         self.watch.take_stale();
-        let mut listed: Vec<Value> = Vec::new();
+        let mut listed: Vec<Offered> = Vec::new();
         let mut cursor = None;
         for _ in 0..PAGES_MAX {
             let page = PaginatedRequestParams::default().with_cursor(cursor.take());
@@ -92,13 +94,14 @@ impl Running {
             let Some(Value::Array(tools)) = answer.get("tools") else {
                 return Err(self.failed("server_failed", "tells no list of tools"));
             };
-            listed.extend(tools.iter().cloned());
+            // A page may be as large as a message: nothing of it is kept beyond what is bounded.
+            offered::read(tools, on.limits, &mut listed);
             cursor = answer.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
             if cursor.is_none() || listed.len() >= on.limits.tools_per_server as usize {
                 break;
             }
         }
-        let tools = Arc::new(offered::read(&listed, on.limits));
+        let tools = Arc::new(listed);
         *kept = Some(tools.clone());
         Ok(tools)
     }
@@ -217,4 +220,75 @@ async fn listen(peer: Peer<RoleClient>, name: String) {
     };
     drop(peer);
     while let Ok(Some(_)) = changes.next().await {}
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::service::{ClientLifecycleMode, ClientServiceExt};
+    use serde_json::json;
+    use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex};
+
+    use super::*;
+    use crate::launcher::Strays;
+    use crate::limits::Limits;
+    use crate::servers::guard::Guard;
+    use crate::servers::lines::Lines;
+
+    /// Shakes hands, and gives these answers to requests for its tools, each after the lines before it.
+    async fn serve(read: DuplexStream, mut write: DuplexStream, answers: Vec<(&'static str, Value)>) {
+        let mut answers = answers.into_iter();
+        let mut lines = BufReader::new(read).lines();
+        while let Some(line) = lines.next_line().await.expect("a line") {
+            let asked: Value = serde_json::from_str(&line).expect("JSON");
+            let (before, mut answer) = match asked["method"].as_str() {
+                Some("initialize") => {
+                    let info = json!({ "name": "s", "version": "1" });
+                    let result =
+                        json!({ "protocolVersion": "2025-06-18", "capabilities": { "tools": {} }, "serverInfo": info });
+                    ("", json!({ "result": result }))
+                }
+                Some("tools/list") => answers.next().expect("one more answer"),
+                _ => continue,
+            };
+            answer["jsonrpc"] = json!("2.0");
+            answer["id"] = asked["id"].clone();
+            write.write_all(format!("{before}{answer}\n").as_bytes()).await.expect("written");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_list_is_read_by_the_page_and_asked_for_again_where_asking_failed() {
+        let page = |names: &[&str], next: Option<&str>| {
+            let tools: Vec<Value> = names.iter().map(|name| json!({ "name": name, "inputSchema": {} })).collect();
+            match next {
+                Some(next) => json!({ "result": { "tools": tools, "nextCursor": next } }),
+                None => json!({ "result": { "tools": tools } }),
+            }
+        };
+        let changed = "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n";
+        let answers = vec![
+            ("", page(&["a", "b"], Some("2"))),
+            (changed, page(&["b", "c"], None)),
+            ("", json!({ "error": { "code": -32603, "message": "not now" } })),
+            ("", page(&["d", "e"], Some("2"))),
+            ("", page(&["f", "g"], Some("3"))),
+        ];
+        let (ours, theirs) = (duplex(65_536), duplex(65_536));
+        tokio::spawn(serve(ours.1, theirs.1, answers));
+        let watch = Arc::new(Watch::default());
+        let pipes = Guard::new("s", Lines::new(theirs.0, ours.0, 65_536), watch.clone());
+        let service =
+            Client.serve_with_lifecycle(pipes, ClientLifecycleMode::Initialize).await.expect("hands are shaken");
+        watch.connected();
+        let (limits, strays) = (Limits { tools_per_server: 3, ..Limits::default() }, Strays::new(false));
+        let on = Ground { limits: &limits, state: std::path::Path::new("."), strays: &strays };
+        let running = Running::new(on, "s", service, None, watch);
+        for want in ["a b c", "the server `s` refuses: not now", "d e f", "d e f"] {
+            let told = match running.tools(on).await {
+                Ok(tools) => tools.iter().map(|one| &*one.tool).collect::<Vec<_>>().join(" "),
+                Err(error) => error.message,
+            };
+            assert_eq!(told, want);
+        }
+    }
 }

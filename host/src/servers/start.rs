@@ -54,7 +54,7 @@ pub(super) async fn start(on: Ground<'_>, wish: &Wish<'_>) -> Result<Running, Se
         let (program, tried) = match wish.ready {
             Ready::Program { .. } => {
                 let (program, transport, watch) = spawn(on, wish)?;
-                let tried = timeout_at(until, shake(wish.name, transport, watch, mode.clone())).await;
+                let tried = timeout_at(until, shake(wish.name, transport, watch, mode.clone(), str::to_owned)).await;
                 (Some(program), tried)
             }
             Ready::Http { url, headers, sse: _ } => {
@@ -137,8 +137,11 @@ async fn shake<T: Transport<RoleClient> + 'static>(
     transport: Guard<T>,
     watch: Arc<Watch>,
     mode: ClientLifecycleMode,
+    hide: impl Fn(&str) -> String,
 ) -> Shaken {
-    let service = Client.serve_with_lifecycle(transport, mode).await.map_err(|error| said(&error))?;
+    let service = Client.serve_with_lifecycle(transport, mode).await;
+    // Cut last: the rest of a secret would not be found.
+    let service = service.map_err(|error| cut(&one_line(&hide(&said(&error))), ERROR_CHARS_MAX))?;
     watch.connected();
     tracing::debug!(server = name, "a server is there");
     Ok((service, watch))
@@ -156,7 +159,7 @@ fn said(error: &ClientInitializeError) -> String {
                 text.push_str(&format!(": {inner}"));
                 cause = inner.source();
             }
-            cut(&one_line(&text), ERROR_CHARS_MAX)
+            text
         }
     }
 }
@@ -174,7 +177,8 @@ async fn reach(
     let transport = super::http::transport(url, headers, most, limits.server_calls as usize)?;
     let transport = rmcp::transport::IntoTransport::<RoleClient, _, _>::into_transport(transport);
     let watch = Arc::new(Watch::default());
-    shake(wish.name, Guard::new(wish.name, transport, watch.clone()), watch, mode).await
+    let hide = |text: &str| super::http::hide(text, url);
+    shake(wish.name, Guard::new(wish.name, transport, watch.clone()), watch, mode, hide).await
 }
 
 #[cfg(not(feature = "http-servers"))]
@@ -186,4 +190,28 @@ async fn reach(
     _: ClientLifecycleMode,
 ) -> Shaken {
     Err("this build speaks to programs only (feature `http-servers`)".to_owned())
+}
+
+#[cfg(all(test, feature = "http-servers"))]
+mod tests {
+    use super::*;
+    use crate::launcher::Strays;
+    use crate::limits::Limits;
+
+    #[tokio::test]
+    async fn an_address_is_told_without_its_secrets() {
+        // Nobody listens there any more.
+        let port =
+            std::net::TcpListener::bind("127.0.0.1:0").and_then(|there| there.local_addr()).expect("a port").port();
+        for (who, query) in [("", "?key=very-secret"), ("me:very-secret@", ""), ("", "?a=1&key=very-secret#here")] {
+            let url = format!("http://{who}127.0.0.1:{port}/mcp{query}");
+            let ready = Ready::Http { url, headers: std::collections::BTreeMap::new(), sse: false };
+            let (limits, strays) = (Limits::default(), Strays::new(false));
+            let on = Ground { limits: &limits, state: std::path::Path::new("."), strays: &strays };
+            let wish = Wish { name: "s", ready: &ready, within: Duration::from_secs(20), depth: 0 };
+            let Err(error) = start(on, &wish).await else { panic!("nobody is there") };
+            let told = error.message;
+            assert!(told.contains(&format!("http://127.0.0.1:{port}/mcp")) && !told.contains("secret"), "{told}");
+        }
+    }
 }
