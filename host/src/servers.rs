@@ -151,6 +151,11 @@ impl Servers {
         Self { uses: Arc::new(uses), lacking }
     }
 
+    /// Whether a server works for all who name it, in the folder of the project.
+    pub(crate) fn is_shared(&self, server: &str) -> bool {
+        self.uses.iter().any(|one| one.planned.spec.name == server && one.planned.spec.shared)
+    }
+
     /// Their tools, and why the others have none (server, reason). Starts what has to be started.
     pub(crate) async fn tools(&self, host: &Host, taken: &BTreeSet<&str>) -> (Vec<ServedTool>, Vec<(String, String)>) {
         let asked = self.uses.iter().map(|one| async move {

@@ -24,6 +24,8 @@ use super::link::Link;
 #[derive(Default)]
 pub(super) struct Kit {
     pub(super) policy: Policy,
+    /// The same rules for what works in the folder of the project, wherever the process works.
+    in_project: Policy,
     pub(super) servers: Servers,
     /// What was consented to for the rest of the run: tools with the rules that ask.
     pub(super) consents: Mutex<BTreeSet<(String, String)>>,
@@ -82,12 +84,23 @@ impl Kit {
             let read_blob = host.tools().iter().find(|tool| tool.name == READ_BLOB);
             items.extend(read_blob.map(|tool| Item { for_blobs: true, ..item(tool) }));
         }
+        let policy = Policy::of(definition, host.tool_aliases());
+        let folder = row.working_dir.clone().map(PathBuf::from);
         Self {
-            policy: Policy::of(definition, host.tool_aliases()).within(row.working_dir.clone().map(PathBuf::from)),
+            in_project: policy.clone().within(host.project().map(PathBuf::from).or_else(|| folder.clone())),
+            policy: policy.within(folder),
             servers: Servers::default(),
             consents: Mutex::default(),
             asked: Mutex::default(),
             items,
+        }
+    }
+
+    /// The rules for calls of a tool.
+    pub(super) fn policy_of(&self, item: &Item) -> &Policy {
+        match &item.served {
+            Some(served) if self.servers.is_shared(&served.server) => &self.in_project,
+            _ => &self.policy,
         }
     }
 

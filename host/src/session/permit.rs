@@ -39,7 +39,7 @@ pub(super) async fn permit(
     recorder: &Recorder,
 ) -> Result<(), ToolError> {
     let name = item.spec.name.as_str();
-    match link.kit().policy.judge(item.name(), arguments) {
+    match link.kit().policy_of(item).judge(item.name(), arguments) {
         Verdict::Allow => Ok(()),
         Verdict::Deny { rule } => Err(denied(name, &rule)),
         // The app is asked by the tool itself.
@@ -96,7 +96,7 @@ async fn ask(link: &Link, call: &Call, item: &Item, rule: &str) -> Result<(), To
 pub(super) fn asks(link: &Link, item: &Item, arguments: &Value) -> bool {
     let none = Map::new();
     let arguments = arguments.as_object().unwrap_or(&none);
-    matches!(link.kit().policy.judge(item.name(), arguments), Verdict::Ask { .. })
+    matches!(link.kit().policy_of(item).judge(item.name(), arguments), Verdict::Ask { .. })
 }
 
 /// The same for a tool that is called as a method, without a model: nobody is asked for that.

@@ -177,16 +177,19 @@ pub(crate) async fn by_parent(
 /// Who is asked: the parent, where it may make the call itself, else the session.
 async fn whom(call: &Call, me: ProcessId, asked: &Asked<'_>) -> Result<Option<ProcessId>, ToolError> {
     let look = call.host.store().read(move |db| {
-        let Some(parent) = process_table::get(db, me)?.parent else { return Ok(None) };
+        let definition = |row: &Process| -> Result<Definition, StoreError> {
+            let text = process_table::snapshot(db, &row.snapshot)?;
+            serde_json::from_str(&text).map_err(|error| StoreError::Damaged(error.to_string()))
+        };
+        let me = process_table::get(db, me)?;
+        let Some(parent) = me.parent else { return Ok(None) };
         let row = process_table::get(db, parent)?;
-        let text = process_table::snapshot(db, &row.snapshot)?;
-        let definition: Definition =
-            serde_json::from_str(&text).map_err(|error| StoreError::Damaged(error.to_string()))?;
-        Ok::<_, StoreError>(Some((row, definition)))
+        let definitions = (definition(&row)?, definition(&me)?);
+        Ok::<_, StoreError>(Some((row, definitions)))
     });
-    let Some((parent, definition)) = look.await? else { return Ok(None) };
+    let Some((parent, (definition, mine))) = look.await? else { return Ok(None) };
     let policy = Policy::of(&definition, call.host.tool_aliases()).within(parent.working_dir.clone().map(Into::into));
-    let may = allows_itself(&definition, &policy, &parent.tools, asked.tool, &call.arguments);
+    let may = allows_itself(&definition, &mine, &policy, &parent.tools, asked.tool, &call.arguments);
     Ok(may.then_some(parent.id))
 }
 

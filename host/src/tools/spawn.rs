@@ -139,13 +139,17 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
         None => choose(&call, &params).await?,
     };
     let host = call.host.clone();
-    let named = params.assistant_id.is_some();
+    // By another spelling nobody was asked about it.
+    let named = params.assistant_id.as_deref() == Some(definition.id.as_str());
     let parent = match call.caller {
         Caller::Process(id) => host.store().read(move |db| choose::parent(db, id, named)).await?,
         Caller::Session(_) => None,
     };
     let mut granted = grants::of_definition(&definition, host.tool_aliases(), host.tools());
     may_spawn(&definition, &granted.tools, parent.as_ref(), &host)?;
+    if let Some(parent) = &parent {
+        inputs::may_give(parent, &params.inputs, host.tool_aliases())?;
+    }
     let parent = parent.map(|parent| parent.row);
     let wish: Vec<String> = params.model.iter().cloned().chain(definition.model.clone()).collect();
     let choice = choose_model(&call, &wish, params.model.as_deref(), parent.as_ref())?;

@@ -141,6 +141,25 @@ fn attempts() -> Vec<Attempt> {
             json!({ "assistant_id": "weak", "query": "x", "working_dir": ".." }),
             "outside of the project folder",
         ),
+        // Through another: files that one may not read, and one whom it is to ask about.
+        attempt(
+            SPAWNS,
+            "spawn_assistant",
+            json!({ "assistant_id": "weak", "query": "x", "inputs": ["read.me"] }),
+            "you have no read_file",
+        ),
+        attempt(
+            "tools: [Agent, Read]\ndisallowedTools: ['Read(docs/**)']",
+            "spawn_assistant",
+            json!({ "assistant_id": "weak", "query": "x", "inputs": ["read.me", "docs/x"] }),
+            "`Read(docs/**)` is denied",
+        ),
+        attempt(
+            "tools: [Agent]\naskTools: ['Agent(weak)']",
+            "spawn_assistant",
+            json!({ "assistant_id": " Weak", "query": "x" }),
+            "asks first",
+        ),
     ]
 }
 

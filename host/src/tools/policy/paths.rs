@@ -115,6 +115,9 @@ impl Resolved {
         if pattern.starts_with('~') || pattern.contains('\n') {
             return None;
         }
+        // Without a slash in it, a pattern is about files in any folder: what it refuses is refused outside too.
+        let anywhere = any_case && !pattern.trim_end_matches('/').contains('/');
+        let relative = relative.or_else(|| path.strip_prefix("/").ok().filter(|_| anywhere));
         let Some(relative) = relative else { return Some(false) };
         let everything = matches!(pattern.trim_start_matches('/'), "**" | "*" | "**/*");
         if relative.as_os_str().is_empty() {

@@ -39,9 +39,11 @@ pub(crate) fn exceeds(
 }
 
 /// Whether an assistant may make a call of its own without asking anybody: it has the tool, and its rules allow the call.
-/// `tools` are those of the host and the app that it has.
+/// `tools` are those of the host and the app that it has; `asker` is whose call it is: a server that only that one defines, or
+/// defines otherwise, is none of it.
 pub(crate) fn allows_itself(
     definition: &Definition,
+    asker: &Definition,
     policy: &Policy,
     tools: &[String],
     tool: ToolName<'_>,
@@ -50,8 +52,11 @@ pub(crate) fn allows_itself(
     let has = match tool.server {
         None => tools.iter().any(|own| own == tool.tool),
         Some(server) => {
+            // Without more than the name it is the configured one.
+            let own =
+                |definition| servers(definition).into_iter().find(|(name, what)| name == server && !what.is_empty());
             let named = servers(definition).iter().any(|(name, _)| name == server) || policy.allow.is_some();
-            named && !definition.readonly && policy.offers(tool)
+            own(definition) == own(asker) && named && !definition.readonly && policy.offers(tool)
         }
     };
     has && policy.judge(tool, arguments) == super::Verdict::Allow

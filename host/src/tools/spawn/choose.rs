@@ -173,7 +173,8 @@ fn by_rules(definition: &Definition, parent: &Parent, aliases: &BTreeMap<String,
         Verdict::Deny { rule } => refused(rule, "Choose another one, or do this part yourself."),
         // One that is named was asked about before the call.
         Verdict::Ask { rule } if !parent.named => {
-            refused(format!("`{rule}` asks first"), "Name it as assistant_id: then it is asked.")
+            let hint = format!("Name it as assistant_id `{}`: then it is asked.", definition.id);
+            refused(format!("`{rule}` asks first"), &hint)
         }
         Verdict::Ask { .. } | Verdict::Allow => Ok(()),
     }
@@ -183,7 +184,7 @@ fn by_rules(definition: &Definition, parent: &Parent, aliases: &BTreeMap<String,
 pub(super) struct Parent {
     pub(super) row: Process,
     pub(super) definition: Definition,
-    /// It names whom it spawns.
+    /// It names whom it spawns, by the id.
     pub(super) named: bool,
 }
 

@@ -1,15 +1,20 @@
 //! Files that a caller adds to a task: read when it spawns, below its own folder, so that what becomes of them later
 //! changes nothing. A text is in the task; a picture is kept, and in the task by its handle.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use assistant_protocol::types::Input;
+use serde_json::{Map, Value};
 
+use super::choose::Parent;
 use crate::blobs::{Blob, is_picture};
+use crate::text::cut;
 use crate::tools::ToolError;
 use crate::tools::paths::below;
+use crate::tools::policy::{Policy, ToolName, Verdict};
 
 /// Files of one task.
 pub(super) const FILES_MAX: usize = 50;
@@ -50,6 +55,32 @@ pub(super) async fn read(base: Option<&Path>, paths: &[String], blob_bytes: u64)
     let (base, paths) = (base.to_owned(), paths.to_vec());
     let reading = tokio::task::spawn_blocking(move || read_all(&base, paths, blob_bytes));
     reading.await.map_err(|error| ToolError::internal(&error))?.map(Some)
+}
+
+/// Whether a process may give these files away: those that it may read itself, without being asked about it.
+///
+/// # Errors
+/// `not_permitted`, which names the first path that it may not, and the rule.
+pub(super) fn may_give(parent: &Parent, paths: &[String], aliases: &BTreeMap<String, String>) -> Result<(), ToolError> {
+    const READS: &str = "read_file";
+    let folder = parent.row.working_dir.clone().map(PathBuf::from);
+    let policy = Policy::of(&parent.definition, aliases).within(folder);
+    let refused = |path: &str, why: &str| {
+        let message = format!("`inputs` names {}, which you may not read: {why}", cut(path, PATH_CHARS_MAX));
+        ToolError::new("not_permitted", message, "Leave it out, and say so.")
+    };
+    for path in paths {
+        if !parent.row.tools.iter().any(|tool| tool == READS) {
+            return Err(refused(path, "you have no read_file"));
+        }
+        let arguments = Map::from_iter([("path".to_owned(), Value::from(path.as_str()))]);
+        match policy.judge(ToolName { server: None, tool: READS }, &arguments) {
+            Verdict::Allow => {}
+            Verdict::Deny { rule } => return Err(refused(path, &rule)),
+            Verdict::Ask { rule } => return Err(refused(path, &format!("`{rule}` asks first"))),
+        }
+    }
+    Ok(())
 }
 
 fn read_all(base: &Path, paths: Vec<String>, blob_bytes: u64) -> Result<Inputs, ToolError> {
