@@ -47,9 +47,9 @@ pub use dialect::Dialect;
 pub use files::Files;
 pub use hash::sha256_hex;
 pub use id::{AssistantId, BadAssistantId, ID_CHARS_MAX, slug};
-pub(crate) use known::{fold, narrow};
 #[cfg(feature = "cli")]
-pub(crate) use known::{is_access as is_access_key, is_secret};
+pub(crate) use known::is_access as is_access_key;
+pub(crate) use known::{fold, is_secret, narrow};
 pub(crate) use lookup::Lookup;
 pub(crate) use nearest::nearest_name;
 pub use places::{Layout, SourceDir, places_in, sources};

@@ -32,6 +32,7 @@ mod portable;
 pub mod presets;
 mod program;
 mod running;
+mod secrets;
 pub mod spec;
 mod start;
 mod stderr;
@@ -205,6 +206,7 @@ impl Servers {
                 let (server, ms) = (&tool.server, within.as_millis());
                 let message =
                     format!("the server `{server}` did not answer within {ms} ms; the call was cancelled there");
+                one.lease.doubt();
                 return Err(ServerError { code: "too_slow", message });
             }
         };

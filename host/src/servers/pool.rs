@@ -25,6 +25,8 @@ const BACKOFF_MAX: Duration = Duration::from_secs(60);
 const FAILURES_WAITED_MAX: u32 = 4;
 /// One that lived so long, or has answered a call, did not fail.
 const STEADY: Duration = Duration::from_secs(10);
+/// How long a server whose call took too long has to answer a question, before it is started anew.
+const DOUBT_WITHIN: Duration = Duration::from_secs(5);
 /// How long a server that is hung up on may take to end, when the host closes and else.
 const END_WITHIN: Duration = Duration::from_secs(2);
 const CLOSING_WITHIN: Duration = Duration::from_millis(500);
@@ -238,6 +240,23 @@ impl Lease {
         let mut state = self.entry.state();
         state.answered = true;
         state.failures = 0;
+    }
+
+    /// A call of it took too long. Where it answers nothing else either, it is ended, and started anew when it is needed.
+    pub(super) fn doubt(&self) {
+        let Phase::Up(running) = &self.entry.state().phase else { return };
+        let (running, entry, host) = (running.clone(), self.entry.clone(), self.host.clone());
+        self.host.spawn_runner(async move {
+            let answers = tokio::select! {
+                answers = running.answers(DOUBT_WITHIN) => answers,
+                () = host.closing().cancelled() => return,
+            };
+            let still = matches!(&entry.state().phase, Phase::Up(now) if Arc::ptr_eq(now, &running));
+            if !answers && still {
+                tracing::warn!(server = %entry.wanted.name, "a server answers nothing any more; it is started anew when it is needed");
+                entry.end(&host, Duration::ZERO);
+            }
+        });
     }
 
     fn look(&self) -> Look {

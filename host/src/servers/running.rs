@@ -34,6 +34,7 @@ pub(super) struct Running {
     program: Option<Program>,
     watch: Arc<Watch>,
     calls: Semaphore,
+    calls_max: usize,
     tools: Mutex<Option<Arc<Vec<Offered>>>>,
     pub(super) since: Instant,
 }
@@ -55,13 +56,15 @@ impl Running {
         if tells {
             tokio::spawn(listen(peer.clone(), name.to_owned()));
         }
+        let calls_max = on.limits.server_calls.max(1) as usize;
         Self {
             name: name.to_owned(),
             peer,
             service: Mutex::new(Some(service)),
             program,
             watch,
-            calls: Semaphore::new(on.limits.server_calls.max(1) as usize),
+            calls: Semaphore::new(calls_max),
+            calls_max,
             tools: Mutex::default(),
             since: Instant::now(),
         }
@@ -70,6 +73,16 @@ impl Running {
     /// Whether it can be asked.
     pub(super) fn lives(&self) -> bool {
         !self.peer.is_transport_closed()
+    }
+
+    /// Whether it answers the lightest of questions within `within`. While it works for others it is taken to.
+    pub(super) async fn answers(&self, within: Duration) -> bool {
+        if self.calls.available_permits() < self.calls_max {
+            return true;
+        }
+        let page = PaginatedRequestParams::default();
+        let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(page));
+        tokio::time::timeout(within, self.ask(request, None)).await.is_ok()
     }
 
     /// Its tools: asked for once, and again when it says that they have changed.

@@ -16,6 +16,7 @@ use super::guard::{Guard, Watch};
 use super::lines::Lines;
 use super::program::{Ground, Program};
 use super::running::{ERROR_CHARS_MAX, Running};
+use super::secrets::Secrets;
 use super::stderr::Stderr;
 use crate::launcher::{self, ServerProgram};
 use crate::text::{cut, one_line};
@@ -124,7 +125,7 @@ fn spawn(on: Ground<'_>, wish: &Wish<'_>) -> Result<(Program, Pipes, Arc<Watch>)
         message: format!("the server `{}` cannot be used: {why}", wish.name),
     })?;
     let most = usize::try_from(on.limits.server_message_bytes).unwrap_or(usize::MAX);
-    let stderr = Stderr::read(wish.name, launched.stderr, on.limits.stderr_bytes);
+    let stderr = Stderr::read(wish.name, launched.stderr, on.limits.stderr_bytes, Secrets::of(wish.ready));
     let watch = Arc::new(Watch::default());
     let pipes = Guard::new(wish.name, Lines::new(launched.stdout, launched.stdin, most), watch.clone());
     Ok((Program { child: launched.child, id, stderr }, pipes, watch))
@@ -177,7 +178,8 @@ async fn reach(
     let transport = super::http::transport(url, headers, most, limits.server_calls as usize)?;
     let transport = rmcp::transport::IntoTransport::<RoleClient, _, _>::into_transport(transport);
     let watch = Arc::new(Watch::default());
-    let hide = |text: &str| super::http::hide(text, url);
+    let secrets = Secrets::of(wish.ready);
+    let hide = |text: &str| secrets.hide(&super::http::hide(text, url));
     shake(wish.name, Guard::new(wish.name, transport, watch.clone()), watch, mode, hide).await
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::task::JoinHandle;
 
+use super::secrets::Secrets;
 use crate::launcher::Tail;
 use crate::text::cut;
 
@@ -26,9 +27,15 @@ pub(super) struct Stderr {
 }
 
 impl Stderr {
-    pub(super) fn read(name: &str, pipe: impl AsyncRead + Send + Unpin + 'static, bytes_max: u64) -> Self {
+    /// Reads a server's stderr, without the secrets that it is given.
+    pub(super) fn read(
+        name: &str,
+        pipe: impl AsyncRead + Send + Unpin + 'static,
+        bytes_max: u64,
+        secrets: Secrets,
+    ) -> Self {
         let tail = Arc::new(Mutex::new(Tail::new(usize::try_from(bytes_max).unwrap_or(usize::MAX))));
-        let task = tokio::spawn(read(name.to_owned(), pipe, tail.clone()));
+        let task = tokio::spawn(read(name.to_owned(), pipe, tail.clone(), secrets));
         Self { tail, abort: task.abort_handle(), task: tokio::sync::Mutex::new(Some(task)) }
     }
 
@@ -52,7 +59,7 @@ impl Drop for Stderr {
     }
 }
 
-async fn read(name: String, mut pipe: impl AsyncRead + Unpin, tail: Arc<Mutex<Tail>>) {
+async fn read(name: String, mut pipe: impl AsyncRead + Unpin, tail: Arc<Mutex<Tail>>, secrets: Secrets) {
     let (mut line, mut left_out) = (Vec::new(), 0_usize);
     let mut buffer = [0; 4 * 1024];
     loop {
@@ -65,22 +72,22 @@ async fn read(name: String, mut pipe: impl AsyncRead + Unpin, tail: Arc<Mutex<Ta
         };
         for byte in &buffer[..read] {
             match byte {
-                b'\n' => keep(&name, &tail, &mut line, &mut left_out),
+                b'\n' => keep(&name, &tail, &secrets, &mut line, &mut left_out),
                 _ if line.len() < LINE_BYTES_MAX => line.push(*byte),
                 _ => left_out += 1,
             }
         }
         if read == 0 {
             if !line.is_empty() {
-                keep(&name, &tail, &mut line, &mut left_out);
+                keep(&name, &tail, &secrets, &mut line, &mut left_out);
             }
             return;
         }
     }
 }
 
-fn keep(name: &str, tail: &Mutex<Tail>, line: &mut Vec<u8>, left_out: &mut usize) {
-    let mut text = String::from_utf8_lossy(line).trim_end().to_owned();
+fn keep(name: &str, tail: &Mutex<Tail>, secrets: &Secrets, line: &mut Vec<u8>, left_out: &mut usize) {
+    let mut text = secrets.hide(String::from_utf8_lossy(line).trim_end());
     if *left_out > 0 {
         text.push_str(&format!(" [{left_out} bytes left out]"));
     }

@@ -6,7 +6,7 @@
 //! * `modern` knows no handshake;
 //! * `slow MS` answers the handshake that late;
 //! * `liar` tells nonsense of its tools, and answers them wrongly;
-//! * `flood` tells a million things, has lines without an end, and asks without an end;
+//! * `flood` tells a million things, has lines without an end, asks without an end, and reads no more once it is `stuck`;
 //! * `noise` writes to stderr and to stdout what is no message;
 //! * `once FILE` lives for one call, where FILE is there.
 
@@ -128,7 +128,7 @@ fn tools(mode: &str) -> Value {
             { "name": "strange", "inputSchema": {} },
             { "name": "strange", "inputSchema": {} },
         ]),
-        "flood" => json!(["notes", "line", "endless", "asks", "fine"].map(plain)),
+        "flood" => json!(["notes", "line", "endless", "asks", "stuck", "fine"].map(plain)),
         _ => json!([plain("echo")]),
     }
 }
@@ -168,6 +168,11 @@ fn called(mode: &str, asked: &Value) -> io::Result<()> {
             loop {
                 stdout.write_all(&piece)?;
             }
+        }
+        ("flood", "stuck") => {
+            let (_keep, never) = channel::<()>();
+            let waited = never.recv_timeout(Duration::from_secs(600));
+            Err(io::Error::other(format!("nobody ended it: {waited:?}")))
         }
         ("flood", "asks") => {
             let mut stdout = io::stdout().lock();

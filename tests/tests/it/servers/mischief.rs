@@ -64,6 +64,14 @@ async fn one_that_hangs_is_given_up() {
 }
 
 #[tokio::test]
+async fn one_that_answers_nothing_any_more_is_replaced() {
+    let mut tools = vec![("s__stuck", json!({}))];
+    // Each is given up after half a second, until the server is another one.
+    tools.extend((0..40).map(|_| ("s__fine", json!({ "text": "is back" }))));
+    check("flood", &tools, ", timeoutMs: 500", "is back").await;
+}
+
+#[tokio::test]
 async fn as_many_run_as_may() {
     let command = json!(crate::SERVER);
     let two = format!("{{s: {{command: {command}, args: [honest, s]}}, t: {{command: {command}, args: [honest, t]}}}}");
