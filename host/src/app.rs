@@ -23,7 +23,7 @@ pub type AppHandler = Arc<dyn Fn(AppCall) -> BoxFuture<'static, Result<AppOutput
 pub struct AppOutput {
     /// The result as data: a JSON object.
     pub value: Value,
-    /// What a model is shown instead: texts, pictures ([`Part::Image`] with base64) and files ([`file`]). Pictures and files
+    /// What a model is shown instead: texts, pictures ([`Part::Image`] with base64) and files ([`file()`]). Pictures and files
     /// are kept and known by handles, as are texts that are longer than `limits.answer_chars`. None: the value as text.
     pub content: Option<Vec<Part>>,
 }

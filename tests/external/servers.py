@@ -106,7 +106,7 @@ class Bed:
                 *[("shell__run_command", {"command": command}) for command in HELD],
             ],
         }
-        rules = {"held": 'tools: ["Read(notes.txt)", "Bash(echo:*)"]\ndisallowedTools: [Edit]\n'}
+        rules = {"held": 'tools: ["mcp__filesystem__*", "Bash(echo:*)"]\ndisallowedTools: ["Read(secret.txt)", Edit]\n'}
         (self.project / "secret.txt").write_text("not for all assistants")
         script = []
         for name, made in calls.items():
@@ -192,7 +192,7 @@ def a_denied_call_is_refused(bed):
     # All but the notes and the first two commands: the edit is no tool of it at all.
     assert len(refused) == len(HELD), (refused, results)
     assert sum(not one["is_error"] for one in results) == 3, results
-    assert all("echo" in one["rule"] for one in refused if one["tool"] == "shell__run_command"), refused
+    assert all("not permitted" in one["rule"] for one in refused if one["tool"] == "shell__run_command"), refused
     assert not list(bed.project.glob("stolen*")), list(bed.project.iterdir())
 
 

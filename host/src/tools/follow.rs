@@ -97,8 +97,9 @@ struct Event {
     kind: Happened,
     /// The result, what was written, or why it failed; a long one is cut: recv_message has all.
     content: String,
-    /// The same as data, where that is a result that has to fit a schema, and not long.
+    /// The same as data, if it has a schema and is short.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("minProperties" = 0))]
     structured: Option<serde_json::Value>,
     /// The question that it is.
     #[serde(rename = "message_id", skip_serializing_if = "Option::is_none")]

@@ -67,8 +67,9 @@ pub(crate) struct Seen {
     /// The same in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
-    /// The result as data, where it has to fit a schema; a long one is left out.
+    /// The result as data, if it is short.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("minProperties" = 0))]
     structured: Option<serde_json::Value>,
     /// A cancel is under way.
     #[serde(skip_serializing_if = "std::ops::Not::not")]

@@ -23,7 +23,7 @@ pub enum Profile {
     /// The host's own tools.
     #[default]
     Orchestrator,
-    /// Assistants as subagents: run, asked, answered. See [`subagents`].
+    /// Assistants as subagents: run, asked, answered.
     Subagents,
     /// One subagent, as one tool.
     Single(Arc<Offer>),

@@ -72,8 +72,9 @@ pub(super) struct ModelTold {
 pub(super) struct Ended {
     /// The result, or what there was of one.
     pub(super) content: Option<String>,
-    /// The same as data, where it has to fit a schema and is no longer than this answer may be.
+    /// The same as data, if it has a schema and is short.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("minProperties" = 0))]
     pub(super) structured: Option<serde_json::Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<Reason>,
