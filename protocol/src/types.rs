@@ -477,9 +477,9 @@ pub struct RecvMessageResult {
     pub messages: Vec<Mail>,
     /// What this call did.
     pub summary: RecvSummary,
-    /// The result among them as data.
+    /// As data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("minProperties" = 0))]
+    #[schemars(extend("minItems" = 0))]
     pub structured: Option<Value>,
     /// Where to go on, if there is more.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -99,7 +99,7 @@ struct Event {
     content: String,
     /// The same as data, if it has a schema and is short.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("minProperties" = 0))]
+    #[schemars(extend("minItems" = 0))]
     structured: Option<serde_json::Value>,
     /// The question that it is.
     #[serde(rename = "message_id", skip_serializing_if = "Option::is_none")]

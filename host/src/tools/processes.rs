@@ -69,7 +69,7 @@ pub(crate) struct Seen {
     error: Option<String>,
     /// The result as data, if it is short.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("minProperties" = 0))]
+    #[schemars(extend("minItems" = 0))]
     structured: Option<serde_json::Value>,
     /// A cancel is under way.
     #[serde(skip_serializing_if = "std::ops::Not::not")]

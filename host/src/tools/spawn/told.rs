@@ -74,7 +74,7 @@ pub(super) struct Ended {
     pub(super) content: Option<String>,
     /// The same as data, if it has a schema and is short.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("minProperties" = 0))]
+    #[schemars(extend("minItems" = 0))]
     pub(super) structured: Option<serde_json::Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<Reason>,
