@@ -42,7 +42,7 @@ mod words;
 pub use configured::{Configured, ServerConfig};
 pub use expand::Environment;
 pub use guard::Step;
-pub(crate) use plan::{may_bring, names_server, plan, stands_for};
+pub(crate) use plan::{brings, may_bring, plan};
 pub(crate) use pool::Pool;
 pub use tried::{Tried, try_all};
 
@@ -135,7 +135,7 @@ impl Servers {
                 Vec::new()
             }
         };
-        let (planned, mut lacking) = plan(host.configured_servers(), definition, &ruled);
+        let (planned, mut lacking) = plan(host.configured_servers(), definition, &ruled, host.tool_aliases());
         let mut uses = Vec::new();
         for planned in planned {
             match wanted(host, &planned, row.working_dir.as_deref().map(Path::new), row.depth) {
@@ -248,5 +248,8 @@ fn wanted(host: &Host, planned: &Planned, working_dir: Option<&Path>, depth: u32
 
 /// Why a planned server cannot even be tried, as far as that is known before it is started.
 pub(crate) fn hindered(host: &Host, planned: &Planned, working_dir: Option<&Path>) -> Option<String> {
-    wanted(host, planned, working_dir, 0).err()
+    match wanted(host, planned, working_dir, 0) {
+        Ok(wanted) => host.servers().failure(&wanted.key),
+        Err(why) => Some(why),
+    }
 }

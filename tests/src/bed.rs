@@ -1,5 +1,6 @@
 //! A host in a folder of its own, with assistants and a scripted model, and what tests do with it.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,6 +43,8 @@ pub struct Bed {
     pub price: Option<Price>,
     /// The tool servers that its hosts know by name.
     pub servers: Configured,
+    /// Names of tools by what stands in for them.
+    pub tool_aliases: BTreeMap<String, String>,
     /// The variables that what is written of servers is filled in from.
     pub environment: Environment,
     model: Arc<dyn Model>,
@@ -79,6 +82,7 @@ impl Bed {
             app_tools: Vec::new(),
             price: None,
             servers: Configured::default(),
+            tool_aliases: BTreeMap::new(),
             environment: Environment::default(),
             model,
         }
@@ -104,6 +108,7 @@ impl Bed {
         }
         options.app_tools = self.app_tools.clone();
         options.servers = self.servers.clone();
+        options.tool_aliases = self.tool_aliases.clone();
         options.environment = self.environment.clone();
         options.project = Some(self.project());
         options.sources = registry::sources(None, None, None, &[self.dir.path().join("assistants")]);

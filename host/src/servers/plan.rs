@@ -1,6 +1,8 @@
 //! Which servers an assistant has: those of its definition that may run, and those of the configuration that it names or
 //! whose tools it asks for.
 
+use std::collections::BTreeMap;
+
 use super::configured::Configured;
 use super::presets::{self, What};
 use super::spec::{How, Spec};
@@ -25,8 +27,14 @@ pub(crate) struct Planned {
 /// A server that an assistant names and does not have: its name, and why.
 pub(crate) type Lacking = (String, String);
 
-/// The servers of a definition. What is not trusted is left out: that is told elsewhere.
-pub(crate) fn plan(configured: &Configured, definition: &Definition, ruled: &[Ruled]) -> (Vec<Planned>, Vec<Lacking>) {
+/// The servers of a definition; `aliases` are the names of tools that the configuration maps. What is not trusted is left
+/// out: that is told elsewhere.
+pub(crate) fn plan(
+    configured: &Configured,
+    definition: &Definition,
+    ruled: &[Ruled],
+    aliases: &BTreeMap<String, String>,
+) -> (Vec<Planned>, Vec<Lacking>) {
     let (mut found, mut lacking): (Vec<Planned>, Vec<Lacking>) = (Vec::new(), Vec::new());
     let mut add = |planned: Planned, lacking: &mut Vec<Lacking>| {
         let name = planned.spec.name.clone();
@@ -64,19 +72,28 @@ pub(crate) fn plan(configured: &Configured, definition: &Definition, ruled: &[Ru
         };
         add(planned, &mut lacking);
     }
-    for spec in configured.iter().filter(|spec| asks_for(definition, &spec.name)) {
+    for spec in configured.iter().filter(|spec| asks_for(definition, &spec.name, aliases)) {
         add(Planned { spec: spec.clone(), of_definition: false, bare: false, trust: None }, &mut lacking);
     }
     (found, lacking)
 }
 
 /// Whether the tools that a definition asks for may be of the configured server `server`.
-fn asks_for(definition: &Definition, server: &str) -> bool {
-    definition.tools.iter().flatten().any(|tool| names_server(tool, server) || stands_for(tool, server))
+fn asks_for(definition: &Definition, server: &str, aliases: &BTreeMap<String, String>) -> bool {
+    definition.tools.iter().flatten().any(|tool| brings(server, tool, aliases))
+}
+
+/// Whether a configured server may bring a tool that a definition asks for: it is named, or has what other systems call so.
+/// What the configuration maps the name to comes first.
+pub(crate) fn brings(server: &str, tool: &str, aliases: &BTreeMap<String, String>) -> bool {
+    match aliases.get(bare(tool)) {
+        Some(wanted) => names_server(wanted, server),
+        None => names_server(tool, server) || stands_for(tool, server),
+    }
 }
 
 /// Whether a name of a tool is that of a server, or of one of its tools: `mcp__server__tool`, `server/tool` and the like.
-pub(crate) fn names_server(tool: &str, server: &str) -> bool {
+pub(super) fn names_server(tool: &str, server: &str) -> bool {
     let (tool, server) = (bare(tool).to_lowercase(), server.to_lowercase());
     if matches!(tool.as_str(), "*" | "all" | "mcp__*" | "mcp" | "mcp_*") {
         return true;
@@ -90,16 +107,19 @@ pub(crate) fn names_server(tool: &str, server: &str) -> bool {
 }
 
 /// Whether a tool that a definition asks for may be of one of the servers that it or the configuration names.
-pub(crate) fn may_bring(configured: &Configured, definition: &Definition, tool: &str) -> bool {
+pub(crate) fn may_bring(
+    configured: &Configured,
+    definition: &Definition,
+    tool: &str,
+    aliases: &BTreeMap<String, String>,
+) -> bool {
     let own = wanted(definition).into_iter().filter(|one| one.kind == Kind::Server).map(|one| one.name);
-    configured
-        .iter()
-        .any(|spec| spec.how != How::Off && (names_server(tool, &spec.name) || stands_for(tool, &spec.name)))
-        || own.into_iter().any(|name| names_server(tool, &name))
+    configured.iter().any(|spec| spec.how != How::Off && brings(&spec.name, tool, aliases))
+        || own.into_iter().any(|name| names_server(aliases.get(bare(tool)).map_or(tool, String::as_str), &name))
 }
 
 /// Whether another system's own tool is one that the preset `server` brings: Write, Edit, Bash.
-pub(crate) fn stands_for(tool: &str, server: &str) -> bool {
+pub(super) fn stands_for(tool: &str, server: &str) -> bool {
     let Some(preset) = presets::preset(server) else { return false };
     let Some(role) = presets::roles("", &fold(bare(tool))) else { return false };
     // The host has tools of its own that read.
@@ -128,6 +148,13 @@ mod tests {
             ("Read", "db", false),
         ] {
             assert_eq!(names_server(tool, server), want, "{tool} {server}");
+        }
+        let aliases = [("Bash", "db__run"), ("Frob", "mcp__db__*")];
+        let aliases = BTreeMap::from(aliases.map(|(name, tool)| (name.to_owned(), tool.to_owned())));
+        for (tool, server, want) in
+            [("Bash(git:*)", "db", true), ("Bash", "shell", false), ("Frob", "db", true), ("Write", "filesystem", true)]
+        {
+            assert_eq!(brings(server, tool, &aliases), want, "{tool} {server}");
         }
         for (tool, server, want) in [
             ("Bash(git:*)", "shell", true),

@@ -108,6 +108,14 @@ impl Pool {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Why the last start of a server failed, where it does not run since; none where nobody knows of one.
+    pub(super) fn failure(&self, key: &str) -> Option<String> {
+        let entry = self.entries().get(key).cloned()?;
+        let state = entry.state();
+        let down = state.failures > 0 && matches!(state.phase, Phase::Off);
+        state.last.as_ref().filter(|_| down).map(|last| last.message.clone())
+    }
+
     /// Makes room for one more where as many run as may: one that nobody uses is ended.
     fn room(&self, host: &Host) -> Result<(), ServerError> {
         let most = host.limits().servers_per_host as usize;

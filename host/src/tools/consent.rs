@@ -198,8 +198,9 @@ fn words(asked: &Asked<'_>, arguments: &Map<String, Value>) -> String {
     // As JSON it has no lines of its own.
     let arguments = cut(&Value::from(arguments.clone()).to_string(), ARGUMENTS_CHARS_MAX);
     format!(
-        "May I call {}? The rule `{}` of my definition wants it asked first. Arguments: {arguments}\nAnswer `yes` for this \
-         call, `always` for all calls of this run under that rule, or `no, because ...`. Any other answer is a no.",
+        "May I call {}? The rule `{}` of my definition wants it asked first. Arguments: {arguments}\nAnswer `yes` (or \
+         `ok`, `allow`) for this call, `always` for all calls of this run under that rule, or `no, because ...`. An answer \
+         of more or other words is a no.",
         asked.name, asked.rule
     )
 }

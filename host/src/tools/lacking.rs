@@ -8,7 +8,7 @@ use super::ToolError;
 use super::grants::Unavailable;
 use crate::host::Host;
 use crate::registry::Definition;
-use crate::servers::{self, names_server, stands_for};
+use crate::servers;
 use crate::trust::{Answer, Kind, Ruled};
 
 /// Things that one answer names.
@@ -26,11 +26,9 @@ pub(super) async fn lacking(
     for (one, error) in ruled.iter().filter_map(|one| unreadable(one).map(|error| (one, error))) {
         tracing::warn!(assistant = %definition.id, thing = %one.wanted.title(), %error, "nobody knows whether it is trusted");
     }
-    let (planned, without) = servers::plan(host.configured_servers(), definition, &ruled);
-    unavailable.retain(|one| {
-        let brings = |name: &str| names_server(&one.tool, name) || stands_for(&one.tool, name);
-        !planned.iter().any(|server| brings(&server.spec.name))
-    });
+    let (planned, without) = servers::plan(host.configured_servers(), definition, &ruled, host.tool_aliases());
+    unavailable
+        .retain(|one| !planned.iter().any(|server| servers::brings(&server.spec.name, &one.tool, host.tool_aliases())));
     let mut lacking: Vec<Unavailable> = ruled.iter().filter_map(lack).collect();
     let hindered =
         planned.iter().filter_map(|one| Some((one.spec.name.clone(), servers::hindered(host, one, working_dir)?)));

@@ -53,7 +53,7 @@ impl<'a> Stock<'a> {
         let misspelt = grants::misspelt(&definition.disallowed_tools, self.aliases, self.table);
         let mut grants = grants::of_definition(definition, self.aliases, self.table);
         // What a server brings is known when that has started.
-        grants.unavailable.retain(|one| !servers::may_bring(self.servers, definition, &one.tool));
+        grants.unavailable.retain(|one| !servers::may_bring(self.servers, definition, &one.tool, self.aliases));
         Outfit { grants, misspelt, model }
     }
 }

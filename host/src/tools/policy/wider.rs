@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::entry::Entry;
 use super::{Policy, TALK, ToolName};
 use crate::registry::Definition;
-use crate::servers::{Configured, names_server, stands_for};
+use crate::servers::{Configured, brings};
 
 /// What `child` may do that `parent` may not: names for a message. `tools` are those of the host and the app that the child
 /// has; of those the parent has too only the rules are compared. `configured` are servers that any assistant may ask for.
@@ -26,7 +26,7 @@ pub(crate) fn exceeds(
     let asks = |entry: &&Entry| {
         let of_host = tools.iter().any(|tool| of_child.stands_for(entry, ToolName { server: None, tool }));
         let name = &entry.name;
-        let of_server = || configured.iter().any(|one| names_server(name, &one.name) || stands_for(name, &one.name));
+        let of_server = || configured.iter().any(|one| brings(&one.name, name, aliases));
         !of_host && (!servers.is_empty() || of_server())
     };
     let asked: Vec<&Entry> = of_child.allow.iter().flatten().filter(asks).collect();

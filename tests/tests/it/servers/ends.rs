@@ -50,6 +50,9 @@ async fn one_that_does_not_start_is_told_with_its_words_and_tried_later() {
     assert!(prompt.contains("not available in this run: server s"), "{prompt}");
     assert!(told.contains("exited with 4") && told.contains("not today"), "{told}");
     assert!(served.servers().is_empty());
+    // Now that it is known, whoever spawns is told.
+    let lacks = served.client.spawn("a", "go").await["unavailable_tools"].to_string();
+    assert!(lacks.contains("server s") && lacks.contains("not today"), "{lacks}");
     std::fs::write(&file, "").expect("a file");
     // It waits as long as the backoff says.
     assert_eq!(served.run("b").await, "now");

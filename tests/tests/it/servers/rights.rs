@@ -112,6 +112,28 @@ async fn a_name_is_the_configured_server() {
 }
 
 #[tokio::test]
+async fn a_name_that_the_configuration_maps_is_a_tool_of_a_server() {
+    let check = async |maps: &str, tools: &str, last: &str, lacks: &str| {
+        let text = format!("---\nname: a\ndescription: d\ntools: {tools}\n---\nYou are a.\n");
+        let echo = calls(&[("s__echo", json!({ "text": "here" }))]);
+        let mut bed = Bed::new(RUNNER, &[("a.md", &text)], &script(&[("a", echo)]));
+        bed.servers = configured(&json!({}));
+        bed.tool_aliases = BTreeMap::from([("Frob".to_owned(), maps.to_owned())]);
+        let served = Served::open(bed).await;
+        let spawned = served.client.spawn("a", "go").await;
+        served.client.end(&spawned).await;
+        let told = served.client.mail(&spawned).await.pop().unwrap_or_default();
+        assert!(told.contains(last), "{maps} {tools}: {told}");
+        assert_eq!(spawned["unavailable_tools"], serde_json::from_str::<Value>(lacks).expect("JSON"), "{maps} {tools}");
+    };
+    for maps in ["s__echo", "mcp__s__echo", "s/echo", "s/*"] {
+        check(maps, "[Frob]", "here", "[]").await;
+    }
+    // Another tool of it, and no more than that.
+    check("s__env", "[Frob]", "no tool `s__echo`", "[]").await;
+}
+
+#[tokio::test]
 async fn what_is_switched_off_or_unreadable_is_told() {
     for (servers, why) in [
         ("{s: {command: x, disabled: true}}", "switched off"),
