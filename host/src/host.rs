@@ -40,7 +40,7 @@ mod trusted;
 mod watch;
 
 pub use assistants::{NotStored, stored};
-pub(crate) use lock::make_private;
+pub(crate) use lock::{is_held, make_private};
 pub use options::Options;
 pub use retention::{Cleaned, Removed, vacuum};
 pub use sessions::Ending;

@@ -28,6 +28,15 @@ pub(super) fn hold(state: &Path, wait: Duration) -> Result<File, OpenError> {
     Ok(lock)
 }
 
+/// Whether a host holds a state directory; where nobody can tell, one does.
+pub(crate) fn is_held(state: &Path) -> bool {
+    match File::open(state.join("lock")) {
+        // Given back at once: a host that starts just now waits that long, or takes another place.
+        Ok(lock) => lock.try_lock_shared().is_err(),
+        Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+    }
+}
+
 /// The system wakes whoever waits for a lock, but knows no bound: a thread waits, and gives the lock back where nobody
 /// waits for the thread any more.
 fn wait_for(lock: File, wait: Duration) -> std::io::Result<Option<File>> {

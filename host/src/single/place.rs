@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use assistant_protocol::ids::ProcessId;
 
 use crate::events::{self, Event};
-use crate::process_table::{self, Process};
+use crate::host;
+use crate::process_table::{self, Process, Reason, Status};
 use crate::store::{self, StoreError};
 
 /// Servers of one file that run at the same time.
@@ -23,16 +24,16 @@ pub fn all(folder: &Path) -> impl Iterator<Item = PathBuf> {
 pub fn run(folder: &Path, id: ProcessId) -> Option<Process> {
     there(folder).find_map(|place| {
         let looked = store::peek(&place, |db| Ok(process_table::find(db, id)));
-        read(&place, looked).flatten()
+        read(&place, looked).flatten().map(|run| as_it_is(&place, run))
     })
 }
 
 /// The newest runs of all places, the newest first, at most `most`.
 #[must_use]
 pub fn runs(folder: &Path, most: u32) -> Vec<Process> {
-    let of_place = |place: PathBuf| {
+    let of_place = |place: PathBuf| -> Vec<Process> {
         let looked = store::peek(&place, |db| Ok(process_table::newest(db, most)));
-        read(&place, looked).unwrap_or_default()
+        read(&place, looked).unwrap_or_default().into_iter().map(|run| as_it_is(&place, run)).collect()
     };
     let mut found: Vec<Process> = there(folder).flat_map(of_place).collect();
     found.sort_by_key(|run| std::cmp::Reverse((run.created_at, run.id)));
@@ -48,6 +49,14 @@ pub fn trace(folder: &Path, id: ProcessId, after: i64, limit: u32) -> Vec<Event>
         read(&place, looked).filter(|events| !events.is_empty())
     };
     there(folder).find_map(of_place).unwrap_or_default()
+}
+
+/// A run whose server was killed has ended with it, though nobody has written that down yet.
+fn as_it_is(place: &Path, run: Process) -> Process {
+    match run.status.is_end() || host::is_held(place) {
+        true => run,
+        false => Process { status: Status::Failed, reason: Some(Reason::HostLost), ..run },
+    }
 }
 
 fn there(folder: &Path) -> impl Iterator<Item = PathBuf> {

@@ -99,7 +99,8 @@ fn row_3_11_nothing_outlives_a_killed_server_and_its_place_is_free() {
     let run = shop.runs()[0]["id"].as_str().expect("an id").to_owned();
     client.kill();
     until("no runner is left", || conformance::processes::marked(&run).is_empty().then_some(()));
-    // The next server of the file says what became of it.
+    // Without any server it is known that it has ended, and the next server of the file says so too.
+    assert_eq!((&shop.runs()[0]["status"], &shop.runs()[0]["reason"]), (&json!("failed"), &json!("host_lost")));
     let mut next = shop.raw();
     let fetch = json!({ "name": "review_changes", "arguments": { "prompt": "go", "run_id": run } });
     let told = next.ask("tools/call", &fetch).expect("an answer");
