@@ -17,6 +17,7 @@ mod entry;
 mod glob;
 mod names;
 mod paths;
+mod redirections;
 mod shell;
 mod subject;
 mod urls;
@@ -134,6 +135,14 @@ impl Policy {
         if matches!(verdict, Verdict::Deny { .. }) {
             return verdict;
         }
+        let ordered = self.ordered.iter().map(|(entry, action)| (entry, *action));
+        let of_redirections = match calls.redirected(ordered.filter(|(entry, _)| calls.redirects(entry))) {
+            Ok(verdict) => verdict,
+            Err(why) => return refuses(why),
+        };
+        if matches!(of_redirections, Verdict::Deny { .. }) {
+            return of_redirections;
+        }
         if let Err(rule) = self.given(&calls) {
             return refuses(rule);
         }
@@ -148,7 +157,7 @@ impl Policy {
                 return Verdict::Ask { rule: entry.written.clone() };
             }
         }
-        verdict
+        if verdict == Verdict::Allow { of_redirections } else { verdict }
     }
 
     /// Whether an assistant may be spawned, by its id: as [`Policy::judge`] says of a spawn that names it.

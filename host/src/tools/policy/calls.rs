@@ -44,7 +44,7 @@ impl Said {
 type Says<'a> = &'a dyn Fn(&Item, usize) -> Said;
 
 /// What a rule is asked about.
-enum Item {
+pub(super) enum Item {
     Command(Vec<String>),
     Path(Resolved),
     Url(Url),
@@ -178,7 +178,7 @@ impl Calls<'_> {
         }
     }
 
-    fn fits(&self, entry: &Entry, item: &Item, least: usize) -> bool {
+    pub(super) fn fits(&self, entry: &Entry, item: &Item, least: usize) -> bool {
         let deep = subject::depth(self.tool).0;
         let any = |fits: &dyn Fn(&str) -> bool| {
             entry.patterns.iter().filter(|pattern| !pattern.is_empty()).any(|one| fits(one))
@@ -196,7 +196,7 @@ impl Calls<'_> {
         }
     }
 
-    fn may_fit(&self, entry: &Entry, item: &Item) -> bool {
+    pub(super) fn may_fit(&self, entry: &Entry, item: &Item) -> bool {
         let deep = subject::depth(self.tool).1;
         let any = |fits: &dyn Fn(&str) -> bool| entry.patterns.iter().any(|pattern| fits(pattern));
         match item {
@@ -209,66 +209,6 @@ impl Calls<'_> {
             Item::Assistant(id) => any(&|pattern| slug(pattern).as_ref() == Some(id) || may_match(pattern, id)),
         }
     }
-
-    /// Whether the files that redirections write are given.
-    fn writes(&self, script: &Script, folder: Option<&str>, given: &[&Entry]) -> Result<(), String> {
-        for file in written(script) {
-            let path = self.target(script, folder, file)?;
-            let fits =
-                |entry: &&Entry| entry.patterns.is_empty() || entry.patterns.iter().any(|one| path.matches(one, false));
-            if !given.iter().any(fits) {
-                return Err(format!("no rule lets it write `{}`", clean(file)));
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether an entry about files to write concerns the call because that is a command, which may redirect to one.
-    pub(super) fn redirects(&self, entry: &Entry) -> bool {
-        self.subject == Some(Subject::Command) && entry.is_for_writing()
-    }
-
-    /// Whether a redirection of the command may write a file that `entry`, which is about files to write, refuses.
-    ///
-    /// # Errors
-    /// Why that cannot be told.
-    pub(super) fn may_write(&self, entry: &Entry) -> Result<bool, String> {
-        let (scripts, folder) = match subject::command(self.arguments) {
-            Ok(told) => told,
-            // A command that cannot be read redirects nothing where it has no sign for that.
-            Err(_) if !self.arguments.values().any(|value| value.to_string().contains('>')) => return Ok(false),
-            Err(why) => return Err(why),
-        };
-        for script in &scripts {
-            for file in written(script) {
-                if entry.patterns.is_empty() {
-                    return Ok(true);
-                }
-                let path = self.target(script, folder.as_deref(), file)?;
-                if self.may_fit(entry, &Item::Path(path)) {
-                    return Ok(true);
-                }
-            }
-        }
-        Ok(false)
-    }
-
-    /// Where a redirection to `file` writes.
-    fn target(&self, script: &Script, folder: Option<&str>, file: &str) -> Result<Resolved, String> {
-        let shown = clean(file);
-        if file.contains(HOLE) {
-            return Err(format!("where `> {shown}` writes is known only when it runs"));
-        }
-        if !file.starts_with('/') && (script.moves() || folder.is_some()) {
-            return Err(format!("where `> {shown}` writes cannot be told"));
-        }
-        Resolved::of(self.folder, file)
-    }
-}
-
-/// The files that redirections of `script` write, but for the one that keeps nothing.
-fn written(script: &Script) -> impl Iterator<Item = &String> {
-    script.writes.iter().filter(|file| *file != "/dev/null")
 }
 
 /// What is said of all commands, the strictest.
@@ -366,7 +306,7 @@ fn shown_words(words: &[String]) -> String {
 }
 
 /// A text of a call for a message: cut, and without signs that are not seen.
-fn clean(text: &str) -> String {
+pub(super) fn clean(text: &str) -> String {
     let seen = |c: char| {
         if c == HOLE {
             '…'

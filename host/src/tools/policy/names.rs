@@ -11,9 +11,8 @@ pub(super) fn stands_for(name: &str, tool: ToolName<'_>, aliases: &BTreeMap<Stri
     match tool.server {
         None => grants::stands_for(name, tool.tool, aliases),
         Some(server) => {
-            // What the configuration maps a name to comes first; a tool that has the name itself has it all the same.
             let by = |name: &str| is_tool(name, tool) || subject::means(name, server, tool.tool);
-            is_all(name) || is_tool(name, tool) || by(aliases.get(name).map_or(name, String::as_str))
+            is_all(name) || by(name) || aliases.get(name).is_some_and(|wanted| by(wanted))
         }
     }
 }

@@ -219,6 +219,11 @@ fn files_that_commands_write() {
     check("tools: [Bash]\ndisallowedTools: [Write]", "allow", &["ls", "ls 2> /dev/null"]);
     check("tools: [Bash]\naskTools: ['Edit(/secrets/**)']", "ask", &["ls > secrets/x", "ls > $X"]);
     check("tools: [Bash]\naskTools: ['Edit(/secrets/**)']", "allow", &["ls > x", "ls"]);
+    // Rules whose order counts.
+    let keys = "tools: [Bash]\npermission: {bash: allow, edit: {'*': allow, 'secrets/*': deny, 'secrets/mine': ask}}";
+    check(keys, "allow", &["ls", "ls > x", "ls > /dev/null", "cat secrets/x"]);
+    check(keys, "deny", &["ls > secrets/x", "ls > $X", "cd secrets; ls > x", "ls > secrets/mine > secrets/x"]);
+    check(keys, "ask", &["ls > secrets/mine", "ls > x > secrets/mine"]);
 }
 
 #[test]
