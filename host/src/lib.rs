@@ -11,8 +11,8 @@
 //!   [`awake`]: the clock of limits of time;
 //! * doors: [`mcp`] (rmcp over the tool table), `door` (the same on a local socket, feature `socket`), `session` (one
 //!   running runner and what it asks);
-//! * [`tools`]: the table, and who may call what ([`tools::profile`]: by the names of other systems); [`caller`]: who asks;
-//!   [`app`]: tools and approval of an app;
+//! * [`tools`]: the table; who has what ([`tools::grants`]) and may call it with what ([`tools::policy`]); the same by the
+//!   names of other systems ([`tools::profile`]); [`caller`]: who asks; [`app`]: tools and approval of an app;
 //! * memory: [`registry`] and [`search`] (assistants), [`process_table`], [`message_box`], [`conversation`], [`blobs`]
 //!   (pictures, files and long texts), [`events`] and [`changes`], all over [`store`] (SQLite, one writer);
 //! * outside: `supervisor`, [`launcher`], [`model`], [`servers`] (tools of others), [`hooks`];

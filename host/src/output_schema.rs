@@ -118,12 +118,6 @@ impl OutputSchema {
         Ok(Self { schema: schema.clone(), validator, tool, wrapped })
     }
 
-    /// The schema as it was given.
-    #[must_use]
-    pub fn schema(&self) -> &Value {
-        &self.schema
-    }
-
     /// The same as the arguments of a tool, in the form that models take: an object without references. A result that is
     /// no object stands in its member [`ANSWER`].
     #[must_use]

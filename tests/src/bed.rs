@@ -139,12 +139,12 @@ impl Bed {
         host.trust().add(&trusts).expect("remembered");
     }
 
-    /// Opens a host and a session of it.
+    /// Opens a host and a session of it. One that was killed may hold the state for a moment yet.
     ///
     /// # Panics
     /// Where that fails.
     pub async fn open(&self) -> Client {
-        let host = self.try_open().await.expect("a host");
+        let host = Host::open(Options { lock_wait: SOON, ..self.options() }).await.expect("a host");
         Client::of(&host).await
     }
 }

@@ -10,7 +10,7 @@ use crate::output_schema::{OutputSchema, SCHEMA_BYTES_MAX};
 
 #[derive(Args)]
 pub(super) struct Extras {
-    /// A text file that belongs to the task, below the project; may be given several times
+    /// A text file or a picture that belongs to the task, below the project; may be given several times
     #[arg(long = "input", value_name = "PATH")]
     inputs: Vec<PathBuf>,
     /// A file with the JSON schema that the result has to fit

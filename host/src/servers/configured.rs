@@ -158,12 +158,6 @@ impl Configured {
     pub fn iter(&self) -> impl Iterator<Item = &Spec> {
         self.0.values()
     }
-
-    /// Whether there is none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
 }
 
 #[cfg(test)]

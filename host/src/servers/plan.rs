@@ -4,10 +4,12 @@
 use std::collections::BTreeMap;
 
 use super::configured::Configured;
-use super::presets::{self, What};
+use super::presets;
 use super::spec::{How, Spec};
-use crate::registry::{Definition, Dialect, bare, fold};
-use crate::trust::{Kind, Ruled, wanted};
+use crate::registry::{Definition, Dialect, bare};
+use crate::tools::grants;
+use crate::tools::policy::names_server;
+use crate::trust::{self, Kind, Ruled};
 
 /// Servers of one definition.
 const SERVERS_MAX: usize = 32;
@@ -86,24 +88,14 @@ fn asks_for(definition: &Definition, server: &str, aliases: &BTreeMap<String, St
 /// Whether a configured server may bring a tool that a definition asks for: it is named, or has what other systems call so.
 /// What the configuration maps the name to comes first.
 pub(crate) fn brings(server: &str, tool: &str, aliases: &BTreeMap<String, String>) -> bool {
-    match aliases.get(bare(tool)) {
-        Some(wanted) => names_server(wanted, server),
-        None => names_server(tool, server) || stands_for(tool, server),
-    }
+    let wanted = wanted(tool, aliases);
+    names_server(wanted, server) || stands_for(wanted, server)
 }
 
-/// Whether a name of a tool is that of a server, or of one of its tools: `mcp__server__tool`, `server/tool` and the like.
-pub(super) fn names_server(tool: &str, server: &str) -> bool {
-    let (tool, server) = (bare(tool).to_lowercase(), server.to_lowercase());
-    if matches!(tool.as_str(), "*" | "all" | "mcp__*" | "mcp" | "mcp_*") {
-        return true;
-    }
-    let tool = tool
-        .strip_prefix("mcp__")
-        .or_else(|| tool.strip_prefix("mcp_"))
-        .or_else(|| tool.strip_prefix('@'))
-        .unwrap_or(&tool);
-    tool.strip_prefix(server.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '_', '.', ':']))
+/// A name of a tool without what stands in parentheses, or what the configuration maps it to.
+fn wanted<'a>(tool: &'a str, aliases: &'a BTreeMap<String, String>) -> &'a str {
+    let bare = bare(tool);
+    aliases.get(bare).map_or(bare, String::as_str)
 }
 
 /// Whether a tool that a definition asks for may be of one of the servers that it or the configuration names.
@@ -113,18 +105,16 @@ pub(crate) fn may_bring(
     tool: &str,
     aliases: &BTreeMap<String, String>,
 ) -> bool {
-    let own = wanted(definition).into_iter().filter(|one| one.kind == Kind::Server).map(|one| one.name);
+    let own = trust::wanted(definition).into_iter().filter(|one| one.kind == Kind::Server).map(|one| one.name);
     configured.iter().any(|spec| spec.how != How::Off && brings(&spec.name, tool, aliases))
-        || own.into_iter().any(|name| names_server(aliases.get(bare(tool)).map_or(tool, String::as_str), &name))
+        || own.into_iter().any(|name| names_server(wanted(tool, aliases), &name))
 }
 
-/// Whether another system's own tool is one that the preset `server` brings: Write, Edit, Bash.
-pub(super) fn stands_for(tool: &str, server: &str) -> bool {
-    let Some(preset) = presets::preset(server) else { return false };
-    let Some(role) = presets::roles("", &fold(bare(tool))) else { return false };
-    // The host has tools of its own that read.
-    matches!(role.what, What::Write | What::Edit | What::Run | What::Fetch)
-        && presets::brings(preset).values().any(|what| *what == role.what)
+/// Whether another system's own tool is one that the preset `server` brings: Write, Edit, Bash. The host has tools of its
+/// own that read.
+fn stands_for(tool: &str, server: &str) -> bool {
+    let roles = grants::roles_of(tool);
+    presets::preset(server).is_some_and(|preset| presets::brings(preset).values().any(|what| roles.contains(what)))
 }
 
 #[cfg(test)]
@@ -132,32 +122,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tool_names_its_server() {
-        for (tool, server, want) in [
-            ("mcp__db__query", "db", true),
-            ("mcp__DB__*", "db", true),
-            ("mcp__db", "db", true),
-            ("db/query", "db", true),
-            ("@db/query", "db", true),
-            ("db__query(a:*)", "db", true),
-            ("mcp_db_query", "db", true),
-            ("db.query", "db", true),
-            ("*", "db", true),
-            ("db", "db", true),
-            ("dbx__query", "db", false),
-            ("Read", "db", false),
-        ] {
-            assert_eq!(names_server(tool, server), want, "{tool} {server}");
-        }
-        let aliases = [("Bash", "db__run"), ("Frob", "mcp__db__*")];
+    fn a_tool_brings_its_server() {
+        let aliases = [("Bash", "db__run"), ("Frob", "mcp__db__*"), ("Sh", "shell")];
         let aliases = BTreeMap::from(aliases.map(|(name, tool)| (name.to_owned(), tool.to_owned())));
-        for (tool, server, want) in
-            [("Bash(git:*)", "db", true), ("Bash", "shell", false), ("Frob", "db", true), ("Write", "filesystem", true)]
-        {
+        for (tool, server, want) in [
+            ("Bash(git:*)", "db", true),
+            ("Bash", "shell", false),
+            ("Frob", "db", true),
+            ("Write", "filesystem", true),
+            ("Sh(ls:*)", "shell", true),
+            ("mcp__git_hub__x", "git-hub", true),
+        ] {
             assert_eq!(brings(server, tool, &aliases), want, "{tool} {server}");
         }
         for (tool, server, want) in [
-            ("Bash(git:*)", "shell", true),
+            ("Bash", "shell", true),
+            ("execute/runInTerminal", "shell", true),
+            ("powershell", "shell", true),
+            ("edit/editFiles", "filesystem", true),
+            ("createDirectory", "filesystem", false),
             ("run_shell_command", "shell", true),
             ("Write", "filesystem", true),
             ("MultiEdit", "filesystem", true),

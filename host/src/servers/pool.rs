@@ -124,7 +124,11 @@ impl Pool {
         if up < most {
             return Ok(());
         }
-        let idle = entries.iter().filter(|(_, entry)| entry.state().users == 0);
+        let unused = |entry: &Entry| {
+            let state = entry.state();
+            state.users == 0 && !matches!(state.phase, Phase::Off)
+        };
+        let idle = entries.iter().filter(|(_, entry)| unused(entry));
         match idle.min_by_key(|(_, entry)| entry.state().idle_since).map(|(key, _)| key.clone()) {
             Some(key) => {
                 if let Some(entry) = entries.remove(&key) {

@@ -16,7 +16,8 @@ use super::ServerError;
 use super::guard::{Step, Watch};
 use super::offered::{self, Offered};
 use super::program::{Ground, Program};
-use super::start::Client;
+use super::secrets::Secrets;
+use super::start::{Client, Wish};
 use crate::text::{cut, one_line};
 
 /// Characters of what a server or the wire says of an error.
@@ -29,6 +30,7 @@ const HANG_UP_WITHIN: Duration = Duration::from_secs(1);
 /// A server that runs, or has just died.
 pub(super) struct Running {
     name: String,
+    secrets: Secrets,
     peer: Peer<RoleClient>,
     service: Mutex<Option<RunningService<RoleClient, Client>>>,
     program: Option<Program>,
@@ -42,7 +44,7 @@ pub(super) struct Running {
 impl Running {
     pub(super) fn new(
         on: Ground<'_>,
-        name: &str,
+        wish: &Wish<'_>,
         service: RunningService<RoleClient, Client>,
         program: Option<Program>,
         watch: Arc<Watch>,
@@ -54,11 +56,12 @@ impl Running {
                 && told.capabilities.tools.as_ref().is_some_and(|tools| tools.list_changed == Some(true))
         });
         if tells {
-            tokio::spawn(listen(peer.clone(), name.to_owned()));
+            tokio::spawn(listen(peer.clone(), wish.name.to_owned()));
         }
         let calls_max = on.limits.server_calls.max(1) as usize;
         Self {
-            name: name.to_owned(),
+            name: wish.name.to_owned(),
+            secrets: Secrets::of(wish.ready),
             peer,
             service: Mutex::new(Some(service)),
             program,
@@ -172,10 +175,15 @@ impl Running {
         ServerError { code, message: format!("the server `{}` {what}", self.name) }
     }
 
+    /// What the server or the wire says of an error; cut last, as the rest of a secret would not be found.
+    fn shown(&self, text: &str) -> String {
+        cut(&one_line(&self.secrets.hide(text)), ERROR_CHARS_MAX)
+    }
+
     async fn wrong(&self, error: ServiceError) -> ServerError {
         match error {
             ServiceError::McpError(error) => {
-                let what = format!("refuses: {}", cut(&one_line(&error.message), ERROR_CHARS_MAX));
+                let what = format!("refuses: {}", self.shown(&error.message));
                 self.failed("server_error", &what)
             }
             ServiceError::TransportClosed | ServiceError::TransportSend(_) | ServiceError::Cancelled { .. } => {
@@ -186,9 +194,7 @@ impl Running {
                 let what = format!("ended before it answered, and is started anew when it is needed{said}");
                 self.failed("server_died", &what)
             }
-            other => {
-                self.failed("server_error", &format!("failed: {}", cut(&one_line(&other.to_string()), ERROR_CHARS_MAX)))
-            }
+            other => self.failed("server_error", &format!("failed: {}", self.shown(&other.to_string()))),
         }
     }
 
@@ -237,6 +243,8 @@ async fn listen(peer: Peer<RoleClient>, name: String) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use rmcp::service::{ClientLifecycleMode, ClientServiceExt};
     use serde_json::json;
     use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex};
@@ -244,6 +252,7 @@ mod tests {
     use super::*;
     use crate::launcher::Strays;
     use crate::limits::Limits;
+    use crate::servers::expand::Ready;
     use crate::servers::guard::Guard;
     use crate::servers::lines::Lines;
 
@@ -295,7 +304,9 @@ mod tests {
         watch.connected();
         let (limits, strays) = (Limits { tools_per_server: 3, ..Limits::default() }, Strays::new(false));
         let on = Ground { limits: &limits, state: std::path::Path::new("."), strays: &strays };
-        let running = Running::new(on, "s", service, None, watch);
+        let ready = Ready::Http { url: "http://a/".to_owned(), headers: BTreeMap::new(), sse: false };
+        let wish = Wish { name: "s", ready: &ready, within: Duration::from_secs(1), depth: 0 };
+        let running = Running::new(on, &wish, service, None, watch);
         for want in ["a b c", "the server `s` refuses: not now", "d e f", "d e f"] {
             let told = match running.tools(on).await {
                 Ok(tools) => tools.iter().map(|one| &*one.tool).collect::<Vec<_>>().join(" "),

@@ -9,34 +9,40 @@ const HIDDEN: &str = "(secret)";
 const CHARS_MIN: usize = 8;
 
 /// The values that nobody else is told.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Secrets(Vec<String>);
+#[derive(Clone, Default)]
+pub(super) struct Secrets {
+    values: Vec<String>,
+    /// The filled-in address, of which only the place is told.
+    url: Option<String>,
+}
 
 impl Secrets {
     /// All values of headers, and the variables whose names are those of secrets; of a value such as `Bearer x` each
     /// word too.
     pub(super) fn of(ready: &Ready) -> Self {
-        let values: Vec<&str> = match ready {
+        let (values, url): (Vec<&str>, _) = match ready {
             Ready::Program { env, .. } => {
-                env.iter().filter(|(name, _)| is_secret(&fold(name))).map(|(_, value)| value.as_str()).collect()
+                let secret = env.iter().filter(|(name, _)| is_secret(&fold(name)));
+                (secret.map(|(_, value)| value.as_str()).collect(), None)
             }
-            Ready::Http { headers, .. } => headers.values().map(String::as_str).collect(),
+            Ready::Http { headers, url, .. } => (headers.values().map(String::as_str).collect(), Some(url.clone())),
         };
-        let mut all: Vec<String> = values
+        let mut values: Vec<String> = values
             .into_iter()
             .flat_map(|value| std::iter::once(value.trim()).chain(value.split_whitespace()))
             .filter(|value| value.chars().count() >= CHARS_MIN)
             .map(str::to_owned)
             .collect();
         // A part of another goes last.
-        all.sort_by_key(|value| std::cmp::Reverse(value.len()));
-        all.dedup();
-        Self(all)
+        values.sort_by_key(|value| std::cmp::Reverse(value.len()));
+        values.dedup();
+        Self { values, url }
     }
 
     /// `text` without them.
     pub(super) fn hide(&self, text: &str) -> String {
-        self.0.iter().fold(text.to_owned(), |text, secret| text.replace(secret, HIDDEN))
+        let text = self.url.as_deref().map_or_else(|| text.to_owned(), |url| super::http::hide(text, url));
+        self.values.iter().fold(text, |text, secret| text.replace(secret, HIDDEN))
     }
 }
 

@@ -55,7 +55,7 @@ pub(super) async fn start(on: Ground<'_>, wish: &Wish<'_>) -> Result<Running, Se
         let (program, tried) = match wish.ready {
             Ready::Program { .. } => {
                 let (program, transport, watch) = spawn(on, wish)?;
-                let tried = timeout_at(until, shake(wish.name, transport, watch, mode.clone(), str::to_owned)).await;
+                let tried = timeout_at(until, shake(wish, transport, watch, mode.clone())).await;
                 (Some(program), tried)
             }
             Ready::Http { url, headers, sse: _ } => {
@@ -63,7 +63,7 @@ pub(super) async fn start(on: Ground<'_>, wish: &Wish<'_>) -> Result<Running, Se
             }
         };
         let error = match tried {
-            Ok(Ok((service, watch))) => return Ok(Running::new(on, wish.name, service, program, watch)),
+            Ok(Ok((service, watch))) => return Ok(Running::new(on, wish, service, program, watch)),
             Ok(Err(error)) => error,
             Err(_) => format!(
                 "limit server_start_ms: it did not answer within {} ms; where it has to be downloaded first, start it once by \
@@ -134,17 +134,17 @@ fn spawn(on: Ground<'_>, wish: &Wish<'_>) -> Result<(Program, Pipes, Arc<Watch>)
 type Shaken = Result<(RunningService<RoleClient, Client>, Arc<Watch>), String>;
 
 async fn shake<T: Transport<RoleClient> + 'static>(
-    name: &str,
+    wish: &Wish<'_>,
     transport: Guard<T>,
     watch: Arc<Watch>,
     mode: ClientLifecycleMode,
-    hide: impl Fn(&str) -> String,
 ) -> Shaken {
     let service = Client.serve_with_lifecycle(transport, mode).await;
     // Cut last: the rest of a secret would not be found.
-    let service = service.map_err(|error| cut(&one_line(&hide(&said(&error))), ERROR_CHARS_MAX))?;
+    let service =
+        service.map_err(|error| cut(&one_line(&Secrets::of(wish.ready).hide(&said(&error))), ERROR_CHARS_MAX))?;
     watch.connected();
-    tracing::debug!(server = name, "a server is there");
+    tracing::debug!(server = wish.name, "a server is there");
     Ok((service, watch))
 }
 
@@ -178,9 +178,7 @@ async fn reach(
     let transport = super::http::transport(url, headers, most, limits.server_calls as usize)?;
     let transport = rmcp::transport::IntoTransport::<RoleClient, _, _>::into_transport(transport);
     let watch = Arc::new(Watch::default());
-    let secrets = Secrets::of(wish.ready);
-    let hide = |text: &str| secrets.hide(&super::http::hide(text, url));
-    shake(wish.name, Guard::new(wish.name, transport, watch.clone()), watch, mode, hide).await
+    shake(wish, Guard::new(wish.name, transport, watch.clone()), watch, mode).await
 }
 
 #[cfg(not(feature = "http-servers"))]

@@ -14,6 +14,7 @@ use crate::process_table::{Process, ProfileName};
 use crate::registry::Definition;
 use crate::servers::{ServedTool, Servers};
 use crate::tools::blobs::READ_BLOB;
+use crate::tools::grants;
 use crate::tools::policy::{Policy, ToolName};
 use crate::tools::profile::subagents;
 
@@ -79,8 +80,9 @@ impl Kit {
         let mut items: Vec<Item> = row.tools.iter().filter_map(granted).filter(replaced).map(item).collect();
         let of_profile = of_profile.into_iter();
         items.extend(of_profile.map(|(spec, on)| Item { spec, served: None, for_blobs: false, on: Some(on) }));
-        let is = |name: &String| name == READ_BLOB;
-        if !row.tools.iter().any(is) && !definition.disallowed_tools.iter().any(is) {
+        // Whoever denies all tools denies what shows their results, too.
+        let denied = |name: &String| grants::denies(name, READ_BLOB, host.tool_aliases());
+        if !row.tools.iter().any(|name| name == READ_BLOB) && !definition.disallowed_tools.iter().any(denied) {
             let read_blob = host.tools().iter().find(|tool| tool.name == READ_BLOB);
             items.extend(read_blob.map(|tool| Item { for_blobs: true, ..item(tool) }));
         }

@@ -236,7 +236,6 @@ pub(super) fn tell_delta(link: &Link, text: String) {
     }
 }
 
-/// Records an answer; its pictures are put away.
 pub(super) fn cancelled(why: &str) -> RpcError {
     RpcError::new(Kind::Cancelled, why)
 }

@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use self::aliases::{ALIASES, DEFAULT_GRANTS, SPAWNING, TALK, alias};
+pub(in crate::tools) use self::aliases::alias;
+use self::aliases::{ALIASES, DEFAULT_GRANTS, SPAWNING, TALK};
 use self::denied::Known;
 pub(crate) use self::foreign::is_foreign;
 pub(crate) use self::roles::{roles_of, why_unavailable};
@@ -133,7 +134,7 @@ pub(super) fn stands_for(name: &str, tool: &str, aliases: &BTreeMap<String, Stri
 }
 
 /// Whether `denied`, as a definition names it, is `tool` or a group of tools with it.
-pub(super) fn denies(denied: &str, tool: &str, aliases: &BTreeMap<String, String>) -> bool {
+pub(crate) fn denies(denied: &str, tool: &str, aliases: &BTreeMap<String, String>) -> bool {
     Known::new(tool, aliases, &[]).is_denied(denied)
 }
 

@@ -25,6 +25,7 @@ mod wider;
 
 use self::calls::Calls;
 use self::entry::{Entry, Style};
+pub(crate) use self::names::names_server;
 pub(crate) use self::wider::{allows_itself, exceeds};
 
 /// Tools that are a word with those around the process: no `*` has anybody asked before them.
@@ -122,9 +123,9 @@ impl Policy {
             }
         }
         for entry in self.deny.iter().filter(|entry| calls.redirects(entry)) {
-            match calls.may_write(entry) {
-                Ok(false) => {}
-                Ok(true) => return refuses(format!("it writes a file, and `{}` is denied", entry.written)),
+            match calls.may_redirect(entry) {
+                Ok(None) => {}
+                Ok(Some(does)) => return refuses(format!("{does}, and `{}` is denied", entry.written)),
                 Err(why) => return refuses(format!("{why}, and `{}` is denied", entry.written)),
             }
         }
@@ -153,7 +154,7 @@ impl Policy {
             }
         }
         for entry in self.ask.iter().filter(|entry| calls.redirects(entry)) {
-            if calls.may_write(entry).unwrap_or(true) {
+            if calls.may_redirect(entry).map_or(true, |does| does.is_some()) {
                 return Verdict::Ask { rule: entry.written.clone() };
             }
         }
@@ -190,8 +191,7 @@ impl Policy {
 
     /// Whether an entry that refuses or asks may be about calls of a tool.
     fn concerns(&self, entry: &Entry, tool: ToolName<'_>) -> bool {
-        let same =
-            !entry.patterns.is_empty() && subject(&entry.name).is_some_and(|about| self.subject(tool) == Some(about));
+        let same = !entry.patterns.is_empty() && entry.subject().is_some_and(|about| self.subject(tool) == Some(about));
         // The host's own table has those that are denied for all calls no more.
         let own = entry.patterns.is_empty() && tool.server.is_none() && entry.is_all();
         same || own || self.names(entry, tool)
@@ -201,7 +201,7 @@ impl Policy {
     fn last(&self, calls: &Calls<'_>) -> Result<Verdict, String> {
         let about = |entry: &Entry| {
             let exempt = entry.is_all() && TALK.contains(&calls.tool.tool) && calls.tool.server.is_none();
-            let same = subject(&entry.name).is_some_and(|about| calls.subject == Some(about));
+            let same = entry.subject().is_some_and(|about| calls.subject == Some(about));
             !exempt && (entry.is_all() || same || self.stands_for(entry, calls.tool))
         };
         let rules: Vec<(&Entry, Action)> =

@@ -100,8 +100,9 @@ pub(crate) fn why_unavailable(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::aliases::alias;
+    use super::super::aliases::{ALIASES, alias};
     use super::*;
+    use crate::registry::{Subject, subject};
 
     #[test]
     fn names_are_folded_each_once_and_of_no_tool_here() {
@@ -109,6 +110,25 @@ mod tests {
             assert!(fold(name) == *name && alias(name).is_empty(), "{name}");
             assert!(ROLES[..at].iter().all(|(other, _)| other != name), "{name} stands here twice");
         }
+    }
+
+    /// Patterns behind a name are about what a tool of that name does.
+    #[test]
+    fn names_have_the_subject_of_what_they_do() {
+        for (name, roles) in ROLES {
+            let about = match roles[0] {
+                What::Run => Subject::Command,
+                What::Fetch => Subject::Url,
+                What::Write | What::Edit => Subject::WritePath,
+                What::Read | What::List | What::Search => Subject::ReadPath,
+            };
+            assert_eq!(subject(name), Some(about), "{name}");
+        }
+        for (name, tools) in ALIASES.iter().filter(|(_, tools)| tools.iter().any(|tool| tool.ends_with("_file"))) {
+            assert_eq!(subject(name).is_some(), !matches!(*name, "*" | "all"), "{name} {tools:?}");
+        }
+        assert_eq!(subject("edit/editFiles"), Some(Subject::WritePath));
+        assert_eq!(subject("search/textSearch"), Some(Subject::ReadPath));
     }
 
     #[test]

@@ -56,9 +56,14 @@ impl Entry {
         Self { written: format!("{written}: {action}"), name: rule.tool.clone(), patterns, style: Style::Text }
     }
 
+    /// What its patterns are about.
+    pub(super) fn subject(&self) -> Option<Subject> {
+        subject(&self.name)
+    }
+
     /// Whether it is about files that are written.
     pub(super) fn is_for_writing(&self) -> bool {
-        subject(bare(&self.name)) == Some(Subject::WritePath)
+        self.subject() == Some(Subject::WritePath)
     }
 
     /// Whether it is about every tool.

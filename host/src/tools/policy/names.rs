@@ -23,35 +23,65 @@ pub(super) fn denies(name: &str, tool: ToolName<'_>, aliases: &BTreeMap<String, 
         Some(server) => format!("{server}__{}", tool.tool),
         None => tool.tool.to_owned(),
     };
-    let by_alias = || aliases.get(name).is_some_and(|wanted| grants::denies(wanted, &whole, aliases));
+    let means = |wanted: &str| is_tool(wanted, tool) || grants::denies(wanted, &whole, aliases);
+    let by_alias = || aliases.iter().any(|(alias, wanted)| fold(alias) == fold(name) && means(wanted));
     let by_role = || tool.server.is_some_and(|server| subject::means_too(name, server, tool.tool));
     grants::denies(name, &whole, aliases) || by_alias() || by_role()
 }
 
-/// Whether `name` is a tool of a server: `mcp__s__t`, `mcp__s__*`, `mcp__s`, `s/t`, `s/*`, `s__t`, `mcp_s_t`, or `t` alone.
+/// Whether `name` is a tool of a server: `mcp__s__t`, `mcp__s__*`, `mcp__s`, `s/t`, `s/*`, `@s/t`, `@s`, `s__t`, `mcp_s_t`, or
+/// `t` alone.
 pub(super) fn is_tool(name: &str, tool: ToolName<'_>) -> bool {
-    let name = name.trim();
-    let Some(server) = tool.server else { return name == tool.tool };
-    let of_mcp =
-        name.get(..4).filter(|start| start.eq_ignore_ascii_case("mcp_")).map(|_| name[4..].trim_start_matches('_'));
-    let rest = of_mcp.unwrap_or(name);
-    let same_server = |part: &str| part == "*" || fold(part) == fold(server);
+    let Some(server) = tool.server else { return name.trim() == tool.tool };
     let same_tool = |part: &str| {
         let (part, tool) = (part.to_lowercase(), tool.tool.to_lowercase());
         if part.contains('*') { glob::matches(&part, &tool) } else { fold(&part) == fold(&tool) }
     };
-    if let Some(rest) = of_mcp {
-        // With single `_` nobody knows where the server's name ends.
-        let single = rest.match_indices('_').any(|(at, _)| same_server(&rest[..at]) && same_tool(&rest[at + 1..]));
-        if rest == "*" || same_server(rest) || single {
-            return true;
+    let parts = |(of, tool): (&str, Option<&str>)| is_server(of, server) && tool.is_none_or(same_tool);
+    readings(name).into_iter().any(parts) || (is_alone(name) && same_tool(name.trim()))
+}
+
+/// Whether `name` names a server, or tools of it, in one of the ways of [`is_tool`]; the name of a tool alone does not.
+pub(crate) fn names_server(name: &str, server: &str) -> bool {
+    is_all(name) || readings(name).into_iter().any(|(of, _)| is_server(of, server))
+}
+
+fn is_server(part: &str, server: &str) -> bool {
+    part == "*" || fold(part) == fold(server)
+}
+
+/// Whether it is the name of a tool, without a server's.
+fn is_alone(name: &str) -> bool {
+    !name.contains(['/', '*']) && !name.contains("__") && of_mcp(name.trim()).is_none()
+}
+
+fn of_mcp(name: &str) -> Option<&str> {
+    name.get(..4).filter(|start| start.eq_ignore_ascii_case("mcp_")).map(|_| name[4..].trim_start_matches('_'))
+}
+
+/// All ways to read a name as that of a server and of a tool of it; none is all of its tools.
+fn readings(name: &str) -> Vec<(&str, Option<&str>)> {
+    let name = name.trim();
+    let mut found = Vec::new();
+    let rest = match (of_mcp(name), name.strip_prefix('@')) {
+        (Some(rest), _) => {
+            found.push((rest, None));
+            // With single `_` nobody knows where the server's name ends.
+            if name.as_bytes().get(4) != Some(&b'_') {
+                found.extend(rest.match_indices('_').map(|(at, _)| (&rest[..at], Some(&rest[at + 1..]))));
+            }
+            rest
         }
-    }
-    let apart = |sign: &str| {
-        rest.match_indices(sign).any(|(at, _)| same_server(&rest[..at]) && same_tool(&rest[at + sign.len()..]))
+        (None, Some(rest)) => {
+            found.push((rest, None));
+            rest
+        }
+        (None, None) => name,
     };
-    let alone = of_mcp.is_none() && !rest.contains(['/', '*']) && !rest.contains("__") && same_tool(rest);
-    apart("__") || apart("/") || alone
+    for sign in ["__", "/"] {
+        found.extend(rest.match_indices(sign).map(|(at, _)| (&rest[..at], Some(&rest[at + sign.len()..]))));
+    }
+    found
 }
 
 #[cfg(test)]
@@ -89,6 +119,8 @@ mod tests {
             "list_issues",
             "mcp__git-hub__list_*",
             "*/list_issues",
+            "@git-hub",
+            "@git-hub/list_issues",
         ] {
             check(name, true);
         }
@@ -109,8 +141,39 @@ mod tests {
             "/",
             "__",
             "mcp__",
+            "@git",
+            "git-hub.list_issues",
+            "mcp__git__hub_list_issues",
         ] {
             check(name, false);
+        }
+    }
+
+    /// What gives a tool starts its server, but for the name of a tool alone: it may be anybody's.
+    #[test]
+    fn names_of_servers() {
+        for (name, server, want) in [
+            ("mcp__db__query", "db", true),
+            ("mcp__DB__*", "db", true),
+            ("mcp__db", "db", true),
+            ("mcp__d_b__query", "d-b", true),
+            ("db/query", "db", true),
+            ("@db/query", "db", true),
+            ("@db", "db", true),
+            ("db__query", "db", true),
+            ("mcp_db_query", "db", true),
+            ("mcp__github_enterprise__x", "github", false),
+            ("*", "db", true),
+            ("*/query", "db", true),
+            ("db", "db", false),
+            ("db.query", "db", false),
+            ("query", "db", false),
+            ("dbx__query", "db", false),
+            ("Read", "db", false),
+        ] {
+            assert_eq!(names_server(name, server), want, "{name} {server}");
+            let gives = is_tool(name, ToolName { server: Some(server), tool: "query" });
+            assert!(!gives || want || name == "query", "{name} gives a tool of {server}, which nothing starts");
         }
     }
 

@@ -56,6 +56,11 @@ impl Resolved {
         Ok(Self { written: lexical(&joined), real: followed(&joined)?, root: lexical(root), real_root })
     }
 
+    /// Whether it lies in the folder that patterns start in, as it is written and where it leads.
+    pub(super) fn is_inside(&self) -> bool {
+        [&self.written, &self.real].iter().all(|path| self.relative(path).is_some())
+    }
+
     /// Whether a pattern lets it pass, as it is written and where it leads; with `deep`, all below it too.
     pub(super) fn matches(&self, pattern: &str, deep: bool) -> bool {
         let below = |path: &Path| if deep { path.join(ANY).join(ANY) } else { path.to_owned() };

@@ -1,4 +1,4 @@
-//! Files that the redirections of a command write: rules about files to write are about them too.
+//! Files that the redirections of a command write and read: rules about such files are about them too.
 
 use super::calls::{Calls, Item, clean};
 use super::entry::Entry;
@@ -9,12 +9,15 @@ use super::{Verdict, subject};
 use crate::registry::{Action, Subject};
 
 impl Calls<'_> {
-    /// Whether the files that redirections write are given.
+    /// Whether the files that redirections write are given. An entry for all files to write gives those of the folder: a
+    /// server that writes is held to that by itself, a shell is not.
     pub(super) fn writes(&self, script: &Script, folder: Option<&str>, given: &[&Entry]) -> Result<(), String> {
-        for file in written(script) {
+        for file in Way::Write.files(script) {
             let path = self.target(script, folder, file)?;
-            let fits =
-                |entry: &&Entry| entry.patterns.is_empty() || entry.patterns.iter().any(|one| path.matches(one, false));
+            let fits = |entry: &&Entry| match entry.patterns.as_slice() {
+                [] => path.is_inside(),
+                patterns => patterns.iter().any(|one| path.matches(one, false)),
+            };
             if !given.iter().any(fits) {
                 return Err(format!("no rule lets it write `{}`", clean(file)));
             }
@@ -22,38 +25,39 @@ impl Calls<'_> {
         Ok(())
     }
 
-    /// Whether an entry about files to write concerns the call because that is a command, which may redirect to one.
+    /// Whether an entry about files concerns the call because that is a command, which may redirect to or from one.
     pub(super) fn redirects(&self, entry: &Entry) -> bool {
-        self.subject == Some(Subject::Command) && entry.is_for_writing()
+        self.subject == Some(Subject::Command) && Way::of(entry).is_some()
     }
 
-    /// Whether a redirection of the command may write a file that `entry`, which is about files to write, refuses.
+    /// What a redirection of the command does with a file that `entry`, which is about such files, may refuse.
     ///
     /// # Errors
     /// Why that cannot be told.
-    pub(super) fn may_write(&self, entry: &Entry) -> Result<bool, String> {
+    pub(super) fn may_redirect(&self, entry: &Entry) -> Result<Option<&'static str>, String> {
+        let Some(way) = Way::of(entry) else { return Ok(None) };
         let (scripts, folder) = match subject::command(self.arguments) {
             Ok(told) => told,
             // A command that cannot be read redirects nothing where it has no sign for that.
-            Err(_) if !self.has_redirection_sign() => return Ok(false),
+            Err(_) if !self.has_redirection_sign() => return Ok(None),
             Err(why) => return Err(why),
         };
         for script in &scripts {
-            for file in written(script) {
-                if entry.patterns.is_empty() {
-                    return Ok(true);
-                }
-                let path = self.target(script, folder.as_deref(), file)?;
-                if self.may_fit(entry, &Item::Path(path)) {
-                    return Ok(true);
+            for file in way.files(script) {
+                let fits = || {
+                    let path = self.target(script, folder.as_deref(), file)?;
+                    Ok::<bool, String>(self.may_fit(entry, &Item::Path(path)))
+                };
+                if entry.patterns.is_empty() || fits()? {
+                    return Ok(Some(way.does()));
                 }
             }
         }
-        Ok(false)
+        Ok(None)
     }
 
-    /// What rules whose order counts, all about files to write, say of the redirections of a command: of those that fit,
-    /// the last, and what may fit behind it where it is stricter.
+    /// What rules whose order counts, all about files, say of the redirections of a command: of those that fit, the last,
+    /// and what may fit behind it where it is stricter.
     ///
     /// # Errors
     /// Why that cannot be told, where one of them does not allow.
@@ -71,10 +75,15 @@ impl Calls<'_> {
             Err(_) if !self.has_redirection_sign() => return Ok(verdict),
             Err(why) => return Err(why),
         };
-        for script in &scripts {
-            for file in written(script) {
+        let each = scripts.iter().flat_map(|script| Way::ALL.map(|way| (script, way)));
+        for (script, way) in each {
+            for file in way.files(script) {
+                let about = || rules.iter().rev().filter(|(entry, _)| Way::of(entry) == Some(way));
+                if about().all(|(_, action)| *action == Action::Allow) {
+                    continue;
+                }
                 let item = Item::Path(self.target(script, folder.as_deref(), file)?);
-                for (entry, action) in rules.iter().rev() {
+                for (entry, action) in about() {
                     let certain = entry.patterns.is_empty() || self.fits(entry, &item, 0);
                     let rule = entry.written.clone();
                     match action {
@@ -93,23 +102,54 @@ impl Calls<'_> {
 
     /// Whether anything in the call could redirect at all.
     fn has_redirection_sign(&self) -> bool {
-        self.arguments.values().any(|value| value.to_string().contains('>'))
+        self.arguments.values().any(|value| value.to_string().contains(['>', '<']))
     }
 
-    /// Where a redirection to `file` writes.
+    /// The file of a redirection.
     fn target(&self, script: &Script, folder: Option<&str>, file: &str) -> Result<Resolved, String> {
         let shown = clean(file);
         if file.contains(HOLE) {
-            return Err(format!("where `> {shown}` writes is known only when it runs"));
+            return Err(format!("which file `{shown}` is, is known only when it runs"));
         }
         if !file.starts_with('/') && (script.moves() || folder.is_some()) {
-            return Err(format!("where `> {shown}` writes cannot be told"));
+            return Err(format!("where the file `{shown}` lies cannot be told"));
         }
         Resolved::of(self.folder, file)
     }
 }
 
-/// The files that redirections of `script` write, but for the one that keeps nothing.
-fn written(script: &Script) -> impl Iterator<Item = &String> {
-    script.writes.iter().filter(|file| *file != "/dev/null")
+/// What a redirection does with a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Write,
+    Read,
+}
+
+impl Way {
+    const ALL: [Self; 2] = [Self::Write, Self::Read];
+
+    /// What a rule is about.
+    fn of(entry: &Entry) -> Option<Self> {
+        match entry.subject()? {
+            Subject::WritePath => Some(Self::Write),
+            Subject::ReadPath => Some(Self::Read),
+            Subject::Command | Subject::Url | Subject::Assistant => None,
+        }
+    }
+
+    /// The files of `script` that are redirected so, but for the one that keeps nothing.
+    fn files(self, script: &Script) -> impl Iterator<Item = &String> {
+        let files = match self {
+            Self::Write => &script.writes,
+            Self::Read => &script.reads,
+        };
+        files.iter().filter(|file| *file != "/dev/null")
+    }
+
+    fn does(self) -> &'static str {
+        match self {
+            Self::Write => "it writes a file",
+            Self::Read => "it reads a file",
+        }
+    }
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::ToolName;
 use super::shell::Script;
 use crate::registry::{Subject, subject};
-use crate::servers::presets::{What, roles};
+use crate::servers::presets::{What, role};
 use crate::tools::grants;
 
 /// Arguments that hold a path.
@@ -102,7 +102,7 @@ pub(super) fn of_tool(tool: ToolName<'_>) -> Option<Subject> {
             app if app.contains("__") => app.split("__").last().and_then(subject),
             _ => None,
         },
-        Some(server) => roles(server, tool.tool).map(|role| match role.what {
+        Some(server) => role(server, tool.tool).map(|what| match what {
             What::Read | What::List | What::Search => Subject::ReadPath,
             What::Write | What::Edit => Subject::WritePath,
             What::Run => Subject::Command,
@@ -113,18 +113,19 @@ pub(super) fn of_tool(tool: ToolName<'_>) -> Option<Subject> {
 
 /// What a name of other systems stands for among the tools of servers. What the host has itself it does itself.
 pub(super) fn means(name: &str, server: &str, tool: &str) -> bool {
-    roles(server, tool).is_some_and(|role| grants::roles_of(name).contains(&role.what))
+    role(server, tool).is_some_and(|what| grants::roles_of(name).contains(&what))
 }
 
 /// The same for what is denied: who denies the host's tool denies those of servers that do the same.
 pub(super) fn means_too(name: &str, server: &str, tool: &str) -> bool {
-    let looks = roles(server, tool).is_some_and(|role| match role.what {
-        What::Read => ["notebookread", "read", "readfile", "readmanyfiles", "view"].contains(&folded(name).as_str()),
-        What::List => ["list", "listdirectory", "listfiles", "ls"].contains(&folded(name).as_str()),
-        What::Search => ["codebase", "glob", "grep", "search", "searchfiles"].contains(&folded(name).as_str()),
-        What::Write | What::Edit | What::Run | What::Fetch => false,
-    });
-    looks || means(name, server, tool)
+    let ours: &[&str] = match role(server, tool) {
+        Some(What::Read) => &["read_file"],
+        Some(What::List) => &["list_files"],
+        // What others call so looks for names of files, or for what stands in them.
+        Some(What::Search) => &["search_files", "list_files"],
+        Some(What::Write | What::Edit | What::Run | What::Fetch) | None => &[],
+    };
+    means(name, server, tool) || grants::alias(name).iter().any(|tool| ours.contains(tool))
 }
 
 /// Whether calls of a tool look at all that lies below a path, and whether at what stands in it.
@@ -204,7 +205,7 @@ pub(super) fn paths(tool: ToolName<'_>, arguments: &Map<String, Value>) -> Resul
 /// Whether a tool lists or searches a folder: without a path in its arguments that is the one of the run.
 fn looks_below(tool: ToolName<'_>) -> bool {
     match tool.server {
-        Some(server) => roles(server, tool.tool).is_some_and(|role| matches!(role.what, What::List | What::Search)),
+        Some(server) => role(server, tool.tool).is_some_and(|what| matches!(what, What::List | What::Search)),
         None => depth(tool).0,
     }
 }
