@@ -21,7 +21,7 @@ pub fn append<'a>(
 ) -> Result<(), StoreError> {
     let mut position = length(tx.db, process)?;
     for (message, inserted) in messages {
-        let json = serde_json::to_string(message).map_err(|error| StoreError::Damaged(error.to_string()))?;
+        let json = serde_json::to_string(message).map_err(StoreError::damaged)?;
         let hash = hash_json(&json);
         tx.db
             .prepare_cached(
@@ -38,7 +38,7 @@ pub fn append<'a>(
 /// # Errors
 /// The store's.
 pub fn replace(tx: &Tx<'_>, process: ProcessId, old: &Message, new: &Message) -> Result<(), StoreError> {
-    let json = serde_json::to_string(new).map_err(|error| StoreError::Damaged(error.to_string()))?;
+    let json = serde_json::to_string(new).map_err(StoreError::damaged)?;
     tx.db
         .prepare_cached("UPDATE conversations SET message = ?3, hash = ?4 WHERE process_id = ?1 AND hash = ?2")?
         .execute((process.to_string(), hash(old), &json, hash_json(&json)))?;
@@ -76,7 +76,7 @@ const CURRENT: &str = "FROM conversations c WHERE process_id = ?1 AND position <
 pub fn read(db: &Connection, process: ProcessId) -> Result<Vec<Message>, StoreError> {
     let mut look = db.prepare_cached(&format!("SELECT message {CURRENT}"))?;
     let rows = look.query_map((process.to_string(), length(db, process)?), |row| row.get::<_, String>(0))?;
-    let parse = |json: String| serde_json::from_str(&json).map_err(|error| StoreError::Damaged(error.to_string()));
+    let parse = |json: String| serde_json::from_str(&json).map_err(StoreError::damaged);
     rows.map(|row| parse(row?)).collect()
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn since(db: &Connection, process: ProcessId, after: i64, limit: u32)
     let rows = look.query_map((process.to_string(), after, limit), |row| {
         Ok((row.get("seq")?, row.get("position")?, row.get::<_, String>("message")?))
     })?;
-    let parse = |json: String| serde_json::from_str(&json).map_err(|error| StoreError::Damaged(error.to_string()));
+    let parse = |json: String| serde_json::from_str(&json).map_err(StoreError::damaged);
     rows.map(|row| row.map(|(seq, position, json)| Ok(Recorded { seq, position, message: parse(json)? }))?).collect()
 }
 

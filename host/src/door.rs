@@ -19,7 +19,6 @@ use crate::host::{Host, NotStored};
 use crate::mcp;
 use crate::registry::AssistantId;
 use crate::store::SUPERVISOR;
-use crate::tools::profile::Profile;
 
 pub(crate) use address::make_folder;
 mod address;
@@ -63,6 +62,13 @@ pub struct Door {
 
 /// Keeps clients that asked for the end of the host waiting until it is dropped, or the process ends.
 pub struct AwaitingTheEnd(#[expect(dead_code, reason = "held, not read")] mpsc::Receiver<Stream>);
+
+impl AwaitingTheEnd {
+    /// Keeps them waiting until the process ends, by never closing their connections: the system does.
+    pub fn until_the_process_ends(self) {
+        std::mem::forget(self);
+    }
+}
 
 impl Door {
     /// Opens the door of the host that holds a state directory. What an earlier host has left of its socket is removed.
@@ -170,9 +176,8 @@ impl Door {
             Verdict::Serve(_, profile) => {
                 self.host.note_keys(greet::lacking(&self.identity, &hello));
                 let connections = *self.open.borrow();
-                tracing::info!(client = %hello.client, pid = hello.pid, connections, %profile, "a client came");
+                tracing::info!(client = %hello.client, pid = hello.pid, connections, profile = %profile.name(), "a client came");
                 self.refresh();
-                let profile = Profile::at_a_door(profile.name()).unwrap_or_default();
                 let served = mcp::serve_as(&self.host, LOCAL, hello.level, profile, connection, serving).await;
                 match served {
                     Ok(()) => tracing::info!(pid = hello.pid, "a client went"),

@@ -163,7 +163,7 @@ pub fn news_of_all(db: &Connection, after: i64, limit: u32) -> Result<Vec<News>,
 /// The store's.
 pub fn news(db: &Connection, of: &[ProcessId], after: i64, limit: u32) -> Result<Vec<News>, StoreError> {
     let ids: Vec<String> = of.iter().map(ToString::to_string).collect();
-    let ids = serde_json::to_string(&ids).map_err(|error| StoreError::Damaged(error.to_string()))?;
+    let ids = serde_json::to_string(&ids).map_err(StoreError::damaged)?;
     let mut look = db.prepare_cached(&format!(
         "SELECT seq, process_id, json_extract(data, '$.message_id') AS message_id FROM events
          WHERE process_id IN (SELECT value FROM json_each(?1)) AND seq > ?2 AND {NEWS} ORDER BY seq LIMIT ?3"

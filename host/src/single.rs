@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::config::{Config, Provider};
 use crate::model::Models;
-use crate::registry::{AssistantId, Definition, Dialect, Source, sha256_hex};
+use crate::registry::{Definition, Source};
 
 mod check;
 mod file;
@@ -144,32 +144,12 @@ fn definition(
 ) -> Definition {
     let named = servers.as_ref().and_then(Value::as_object).into_iter().flatten();
     Definition {
-        id: AssistantId::from_name(name, "subagent"),
-        name: name.to_owned(),
         description: description.to_owned(),
-        content_hash: sha256_hex(prompt.as_bytes()),
-        system_prompt: prompt,
         tools: Some(named.map(|(server, _)| format!("mcp__{server}__*")).collect()),
-        disallowed_tools: Vec::new(),
-        ask_tools: Vec::new(),
-        rules: Vec::new(),
-        model: Vec::new(),
-        tags: Vec::new(),
-        allowed_callers: None,
-        may_spawn: None,
-        readonly: false,
-        max_turns: None,
-        timeout_ms: None,
-        session: None,
         output_schema: output.map(|form| form.written.clone()),
         mcp_servers: servers,
-        extra: serde_json::Map::new(),
-        examples: Vec::new(),
-        dialect: Dialect::default(),
         // The user has named the file: what stands in it is their word.
-        source: Source::Database,
-        path: None,
-        warnings: Vec::new(),
+        ..Definition::new(name, "subagent", prompt, Source::Database)
     }
 }
 

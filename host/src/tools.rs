@@ -182,6 +182,14 @@ impl Output {
     }
 }
 
+/// Characters of a name that nobody knows, in a message.
+const UNKNOWN_CHARS_MAX: usize = 64;
+
+/// The beginning of a name that nobody knows, for a message: as it is, blanks too.
+pub(crate) fn unknown_name(name: &str) -> String {
+    name.chars().take(UNKNOWN_CHARS_MAX).collect()
+}
+
 /// Why a call has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
@@ -191,6 +199,13 @@ pub enum CallError {
     /// Something that the caller can mend or wait for.
     #[error("{0}")]
     Tool(#[from] ToolError),
+}
+
+impl CallError {
+    /// There is no tool `name`, however long that is.
+    pub(crate) fn unknown(name: &str) -> Self {
+        Self::UnknownTool(unknown_name(name))
+    }
 }
 
 /// The whole table, sorted by name, with the configured limits in its texts.
@@ -254,7 +269,7 @@ pub(crate) async fn call(
     cancelled: CancellationToken,
     along: Along,
 ) -> Result<Output, CallError> {
-    let unknown = || CallError::UnknownTool(name.chars().take(64).collect());
+    let unknown = || CallError::unknown(name);
     let tool = host.tools().iter().find(|tool| tool.name == name).ok_or_else(unknown)?;
     if matches!((tool.audience, caller), (Audience::Runners, Caller::Session(_))) {
         return Err(unknown());

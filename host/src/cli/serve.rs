@@ -87,7 +87,7 @@ pub(super) async fn serve(places: &Places, args: &ServeArgs) -> Result<u8, Failu
     door.serve(stop, !args.background).await;
     host.close().await;
     tracing::info!("the host is closed");
-    drop(awaiting);
+    awaiting.until_the_process_ends();
     Ok(0)
 }
 

@@ -6,15 +6,14 @@ use std::path::Path;
 use super::CONNECTIONS_MAX;
 use super::hello::{Asked, Hello, Identity, PAYLOAD_BYTES_MAX, Reply, Status, Want};
 use crate::host::stored::How;
-use crate::process_table::ProfileName;
 use crate::registry::AssistantId;
 use crate::tools::profile::Profile;
 
 /// What becomes of a connection.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Verdict {
     /// MCP begins behind this, with the tools of this profile.
-    Serve(Reply, ProfileName),
+    Serve(Reply, Profile),
     /// That is all.
     Answer(Reply),
     /// The database is made small, then that is told.
@@ -111,9 +110,9 @@ fn differs(identity: &Identity, hello: &Hello) -> Option<String> {
 }
 
 /// The profile that a client wants, where it can be had here.
-fn profile(hello: &Hello) -> Result<ProfileName, String> {
-    let Some(wanted) = &hello.profile else { return Ok(ProfileName::Orchestrator) };
-    Profile::at_a_door(wanted).map(|profile| profile.name()).ok_or_else(|| {
+fn profile(hello: &Hello) -> Result<Profile, String> {
+    let Some(wanted) = &hello.profile else { return Ok(Profile::Orchestrator) };
+    Profile::at_a_door(wanted).ok_or_else(|| {
         let wanted = crate::text::cut(wanted, 40);
         format!("this host has no profile `{wanted}` for its clients; it has: {}", Profile::AT_A_DOOR.join(", "))
     })

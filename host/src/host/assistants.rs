@@ -72,8 +72,7 @@ impl Host {
     pub async fn definition_of(&self, process: ProcessId) -> Result<Option<Definition>, StoreError> {
         let look = self.store().read(move |db| {
             let Some(row) = crate::process_table::find(db, process)? else { return Ok(None) };
-            let json = crate::process_table::snapshot(db, &row.snapshot)?;
-            serde_json::from_str(&json).map(Some).map_err(|error| StoreError::Damaged(error.to_string()))
+            crate::process_table::definition(db, &row).map(Some)
         });
         look.await
     }

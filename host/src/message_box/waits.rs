@@ -25,7 +25,7 @@ pub fn ends_waits(db: &Connection, caller: Caller, on: &[Uuid], now: i64) -> Res
         }
         Caller::Session(_) => {
             let on: Vec<String> = on.iter().map(Uuid::to_string).collect();
-            let on = serde_json::to_string(&on).map_err(|error| StoreError::Damaged(error.to_string()))?;
+            let on = serde_json::to_string(&on).map_err(StoreError::damaged)?;
             let mut look = db.prepare_cached(
                 "SELECT 1 FROM json_each(:on) o
                    JOIN questions q ON q.process_id = o.value AND q.state = 'PENDING'

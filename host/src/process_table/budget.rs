@@ -159,7 +159,7 @@ fn parts(db: &Connection, process: ProcessId) -> Result<Vec<Part>, StoreError> {
     let mut parts = Vec::new();
     for row in rows {
         let (is_root, process, limits) = row?;
-        let limits: Limits = serde_json::from_str(&limits).map_err(|error| StoreError::Damaged(error.to_string()))?;
+        let limits: Limits = serde_json::from_str(&limits).map_err(StoreError::damaged)?;
         let (tokens, micros) = (limits.tokens_per_tree, limits.cost_per_tree_usd.micros());
         parts.push(Part { process, is_root, tokens, micros, spawns: limits.spawns_per_tree });
     }

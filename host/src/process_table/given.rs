@@ -5,9 +5,10 @@ use assistant_protocol::types::Input;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use super::columns;
+use super::{Process, columns};
 use crate::events;
 use crate::limits::Limits;
+use crate::registry::Definition;
 use crate::store::{StoreError, Tx};
 
 /// Files and the schema of the result.
@@ -55,14 +56,15 @@ pub fn repair(tx: &Tx<'_>, process: ProcessId, most: u32) -> Result<bool, StoreE
 pub fn limits(db: &Connection, process: ProcessId) -> Result<Limits, StoreError> {
     let mut look = db.prepare_cached("SELECT limits FROM assistant_processes WHERE process_id = ?1")?;
     let json: String = look.query_row([process.to_string()], |row| row.get(0))?;
-    serde_json::from_str(&json).map_err(|error| StoreError::Damaged(error.to_string()))
+    serde_json::from_str(&json).map_err(StoreError::damaged)
 }
 
-/// The definition that a process started with, as JSON.
+/// The definition that a process started with.
 ///
 /// # Errors
 /// The store's.
-pub fn snapshot(db: &Connection, hash: &str) -> Result<String, StoreError> {
+pub fn definition(db: &Connection, process: &Process) -> Result<Definition, StoreError> {
     let mut look = db.prepare_cached("SELECT definition FROM snapshots WHERE hash = ?1")?;
-    Ok(look.query_row([hash], |row| row.get(0))?)
+    let json: String = look.query_row([&process.snapshot], |row| row.get(0))?;
+    serde_json::from_str(&json).map_err(StoreError::damaged)
 }

@@ -29,7 +29,7 @@ pub fn keyed(db: &Connection, caller: Caller, tool: &str, key: &str) -> Result<O
         "SELECT answer FROM idempotency_keys WHERE principal = ?1 AND tool = ?2 AND idempotency_key = ?3",
     )?;
     let found: Option<String> = look.query_row((owner(db, caller)?, tool, key), |row| row.get(0)).optional()?;
-    let read = |json: String| serde_json::from_str(&json).map_err(|error| StoreError::Damaged(error.to_string()));
+    let read = |json: String| serde_json::from_str(&json).map_err(StoreError::damaged);
     found.map(read).transpose()
 }
 
@@ -38,7 +38,7 @@ pub fn keyed(db: &Connection, caller: Caller, tool: &str, key: &str) -> Result<O
 /// # Errors
 /// The store's.
 pub fn keep_keyed(tx: &Tx<'_>, caller: Caller, tool: &str, key: &str, keyed: &Keyed) -> Result<(), StoreError> {
-    let json = serde_json::to_string(keyed).map_err(|error| StoreError::Damaged(error.to_string()))?;
+    let json = serde_json::to_string(keyed).map_err(StoreError::damaged)?;
     tx.db
         .prepare_cached(
             "INSERT INTO idempotency_keys (principal, tool, idempotency_key, answer, created_at)

@@ -22,7 +22,7 @@ pub fn keep_pictures(tx: &Tx<'_>, process: ProcessId, pictures: &[Part]) -> Resu
             kept.push(picture);
         }
     }
-    let json = serde_json::to_string(&kept).map_err(|error| StoreError::Damaged(error.to_string()))?;
+    let json = serde_json::to_string(&kept).map_err(StoreError::damaged)?;
     tx.db
         .prepare_cached(
             "UPDATE assistant_processes SET result_parts = ?2 WHERE process_id = ?1 AND finished_at IS NULL",
@@ -38,6 +38,6 @@ pub fn keep_pictures(tx: &Tx<'_>, process: ProcessId, pictures: &[Part]) -> Resu
 pub fn pictures(db: &Connection, process: ProcessId) -> Result<Vec<Part>, StoreError> {
     let mut look = db.prepare_cached("SELECT result_parts FROM assistant_processes WHERE process_id = ?1")?;
     let json: Option<Option<String>> = look.query_row([process.to_string()], |row| row.get(0)).optional()?;
-    let read = |json: String| serde_json::from_str(&json).map_err(|error| StoreError::Damaged(error.to_string()));
+    let read = |json: String| serde_json::from_str(&json).map_err(StoreError::damaged);
     json.flatten().map_or_else(|| Ok(Vec::new()), read)
 }

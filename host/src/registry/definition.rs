@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::diagnostic::Diagnostic;
 use super::dialect::Dialect;
+use super::hash::sha256_hex;
 use super::id::AssistantId;
 use super::rules::ToolRule;
 
@@ -117,6 +118,39 @@ pub struct Definition {
 }
 
 impl Definition {
+    /// An assistant of this name and prompt, of which nothing else is known. Its id is made of the name, or of `fallback`
+    /// where the name has nothing that an id can have; its content is the prompt.
+    #[must_use]
+    pub fn new(name: &str, fallback: &str, system_prompt: String, source: Source) -> Self {
+        Self {
+            id: AssistantId::from_name(name, fallback),
+            name: name.to_owned(),
+            description: String::new(),
+            content_hash: sha256_hex(system_prompt.as_bytes()),
+            system_prompt,
+            tools: None,
+            disallowed_tools: Vec::new(),
+            ask_tools: Vec::new(),
+            rules: Vec::new(),
+            model: Vec::new(),
+            tags: Vec::new(),
+            allowed_callers: None,
+            may_spawn: None,
+            readonly: false,
+            max_turns: None,
+            timeout_ms: None,
+            session: None,
+            output_schema: None,
+            mcp_servers: None,
+            extra: Map::new(),
+            examples: Vec::new(),
+            dialect: Dialect::default(),
+            source,
+            path: None,
+            warnings: Vec::new(),
+        }
+    }
+
     /// The file that defines it; none where the database does.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {

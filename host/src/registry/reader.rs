@@ -2,14 +2,11 @@
 
 use std::path::Path;
 
-use serde_json::Map;
-
 use super::assemble::Assembly;
 use super::definition::{Definition, Source};
 use super::diagnostic::{Code, Diagnostic};
 use super::dialect::{self, Dialect, Format};
 use super::hash::sha256_hex;
-use super::id::AssistantId;
 use super::keys::Content;
 use super::notes::Notes;
 use super::yaml::Entry;
@@ -117,30 +114,9 @@ fn blank(bytes: &[u8], path: &Path, source: Source, dialect: Dialect, system_pro
     let stem = dialect::stem(path);
     let named = if stem.trim().is_empty() { "assistant".to_owned() } else { stem };
     Definition {
-        id: AssistantId::from_name(&named, "assistant"),
-        name: named,
-        description: String::new(),
-        system_prompt,
-        tools: None,
-        disallowed_tools: Vec::new(),
-        ask_tools: Vec::new(),
-        rules: Vec::new(),
-        model: Vec::new(),
-        tags: Vec::new(),
-        allowed_callers: None,
-        may_spawn: None,
-        readonly: false,
-        max_turns: None,
-        timeout_ms: None,
-        session: None,
-        output_schema: None,
-        mcp_servers: None,
-        extra: Map::new(),
-        examples: Vec::new(),
         dialect,
-        source,
         path: Some(path.to_owned()),
         content_hash: sha256_hex(bytes),
-        warnings: Vec::new(),
+        ..Definition::new(&named, "assistant", system_prompt, source)
     }
 }

@@ -125,7 +125,7 @@ pub(super) fn told() -> String {
 
 /// A call of the tool.
 pub(super) async fn hand_in(link: &Link, arguments: Map<String, Value>) -> Result<Output, CallError> {
-    let Some(answering) = &link.answering else { return Err(CallError::UnknownTool(FINAL_ANSWER.to_owned())) };
+    let Some(answering) = &link.answering else { return Err(CallError::unknown(FINAL_ANSWER)) };
     if let Some((words, _)) = answering.state().spent.clone() {
         return Ok(refused(&words, true));
     }

@@ -36,7 +36,6 @@ pub(super) struct Loaded {
 
 /// What a process starts with; none where it has ended meanwhile.
 pub(super) async fn load(host: &Host, process: ProcessId) -> Result<Option<Loaded>, StoreError> {
-    let damaged = |error: serde_json::Error| StoreError::Damaged(error.to_string());
     let loaded = host
         .store()
         .read(move |db| {
@@ -44,8 +43,7 @@ pub(super) async fn load(host: &Host, process: ProcessId) -> Result<Option<Loade
             if row.status != Status::Starting {
                 return Ok(None);
             }
-            let definition: Definition =
-                serde_json::from_str(&process_table::snapshot(db, &row.snapshot)?).map_err(damaged)?;
+            let definition = process_table::definition(db, &row)?;
             let mut limits = process_table::limits(db, process)?;
             // The definition's own limits are for itself; what it spawns has those that it was granted.
             limits.turns = definition.max_turns.map_or(limits.turns, |turns| turns.min(limits.turns));

@@ -43,7 +43,7 @@ pub(super) async fn on_tool_call(
     link.own(params.thread_id, &params.tool_name).await?;
     let kit = link.kit();
     let Some(item) = kit.find(&params.tool_name) else {
-        let shown: String = params.tool_name.chars().take(64).collect();
+        let shown = tools::unknown_name(&params.tool_name);
         let rule = "no tool of this assistant has that name";
         permit::refuse(&link, Some(&params.call_id), &shown, rule, &params.arguments).await;
         let message = format!("there is no tool `{shown}`; this assistant has: {}", kit.names());

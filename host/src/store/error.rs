@@ -101,6 +101,12 @@ impl From<rusqlite::Error> for StoreError {
 }
 
 impl StoreError {
+    /// JSON that the host wrote and that cannot be read, or cannot be written.
+    #[must_use]
+    pub fn damaged(error: serde_json::Error) -> Self {
+        Self::Damaged(error.to_string())
+    }
+
     /// What is told where the task that does `what` panicked; the reason is for the log.
     pub(crate) fn panicked(what: &'static str) -> impl FnOnce(JoinError) -> Self {
         move |error| {

@@ -50,7 +50,7 @@ fn fold(arguments: &Map<String, Value>, schema: &Value, within: &str) -> Result<
     for (name, value) in arguments {
         let property = properties.iter().find(|(known, _)| *known == name || camel_case(known) == *name);
         let Some((known, inner)) = property else {
-            let shown: String = name.chars().take(64).collect();
+            let shown = super::unknown_name(name);
             let hint = format!("The arguments are: {}.", names(schema));
             return Err(ToolError::bad_argument(format!("there is no argument `{within}{shown}`"), &hint));
         };

@@ -18,7 +18,6 @@ use crate::events::{self, Kind};
 use crate::message_box::due;
 use crate::message_box::questions::{self, QuestionState};
 use crate::process_table::{self, Process};
-use crate::registry::Definition;
 use crate::store::StoreError;
 use crate::text::cut;
 
@@ -177,14 +176,10 @@ pub(crate) async fn by_parent(
 /// Who is asked: the parent, where it may make the call itself, else the session.
 async fn whom(call: &Call, me: ProcessId, asked: &Asked<'_>) -> Result<Option<ProcessId>, ToolError> {
     let look = call.host.store().read(move |db| {
-        let definition = |row: &Process| -> Result<Definition, StoreError> {
-            let text = process_table::snapshot(db, &row.snapshot)?;
-            serde_json::from_str(&text).map_err(|error| StoreError::Damaged(error.to_string()))
-        };
         let me = process_table::get(db, me)?;
         let Some(parent) = me.parent else { return Ok(None) };
         let row = process_table::get(db, parent)?;
-        let definitions = (definition(&row)?, definition(&me)?);
+        let definitions = (process_table::definition(db, &row)?, process_table::definition(db, &me)?);
         Ok::<_, StoreError>(Some((row, definitions)))
     });
     let Some((parent, (definition, mine))) = look.await? else { return Ok(None) };

@@ -43,7 +43,7 @@ impl Recorder {
         };
         match known.into_iter().next() {
             Some(Some(json)) => {
-                let result = serde_json::from_str(&json).map_err(|error| StoreError::Damaged(error.to_string()))?;
+                let result = serde_json::from_str(&json).map_err(StoreError::damaged)?;
                 return Ok(Begun::Repeated(Box::new(result)));
             }
             Some(None) => return Ok(Begun::InFlight),
@@ -61,7 +61,7 @@ impl Recorder {
     pub(crate) fn result(&self, tx: &Tx<'_>) -> Result<Option<ToolCallResult>, StoreError> {
         let mut look = tx.db.prepare_cached("SELECT result FROM tool_calls WHERE process_id = ?1 AND call_id = ?2")?;
         let json: Option<String> = look.query_row((self.process.to_string(), &self.call_id), |row| row.get(0))?;
-        json.map(|json| serde_json::from_str(&json).map_err(|error| StoreError::Damaged(error.to_string()))).transpose()
+        json.map(|json| serde_json::from_str(&json).map_err(StoreError::damaged)).transpose()
     }
 
     /// Records how a call that was given up is answered. What it had handed over waits again: the runner does not get the
@@ -71,7 +71,7 @@ impl Recorder {
         if message_box::give_back(tx, self.process, &self.call_id)? == 0 {
             return Ok(());
         }
-        let json = serde_json::to_string(answer).map_err(|error| StoreError::Damaged(error.to_string()))?;
+        let json = serde_json::to_string(answer).map_err(StoreError::damaged)?;
         tx.db.prepare_cached("UPDATE tool_calls SET result = ?3 WHERE process_id = ?1 AND call_id = ?2")?.execute((
             self.process.to_string(),
             &self.call_id,
@@ -85,7 +85,7 @@ impl Recorder {
 
     /// Records the result: in the conversation, for a repeated call, and in the log. The first result stands.
     pub(crate) fn finish(&self, tx: &Tx<'_>, result: &ToolCallResult) -> Result<(), StoreError> {
-        let json = serde_json::to_string(result).map_err(|error| StoreError::Damaged(error.to_string()))?;
+        let json = serde_json::to_string(result).map_err(StoreError::damaged)?;
         let finished = tx
             .db
             .prepare_cached(

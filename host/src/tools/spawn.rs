@@ -31,7 +31,7 @@ mod waited;
 
 pub(super) use choose::session_may;
 
-use choose::{choose, choose_model, may_spawn, working_dir};
+use choose::{choose, choose_model, let_spawn, working_dir};
 use tighten::Tighter;
 use told::{ModelTold, Spawned};
 use waited::{CancelUnheard, wait_for};
@@ -146,7 +146,7 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
         Caller::Session(_) => None,
     };
     let mut granted = grants::of_definition(&definition, host.tool_aliases(), host.tools());
-    may_spawn(&definition, &granted.tools, parent.as_ref(), &host)?;
+    let_spawn(&definition, &granted.tools, parent.as_ref(), &host)?;
     if let Some(parent) = &parent {
         inputs::may_give(parent, &params.inputs, host.tool_aliases())?;
     }

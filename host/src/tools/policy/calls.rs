@@ -91,7 +91,7 @@ impl Calls<'_> {
             Subject::Command => {
                 let (scripts, folder) = subject::command(self.arguments).map_err(untold)?;
                 for script in &scripts {
-                    self.writes(script, folder.as_deref(), writes)?;
+                    self.writes(script, folder.as_deref(), writes).map_err(untold)?;
                 }
                 commands(&scripts, &says)
             }
@@ -141,7 +141,7 @@ impl Calls<'_> {
                 let (scripts, folder) = subject::command(self.arguments).map_err(untold)?;
                 let open = default == Action::Allow || whole.is_some_and(|(_, action)| *action == Action::Allow);
                 for script in scripts.iter().filter(|_| !open) {
-                    self.writes(script, folder.as_deref(), &[])?;
+                    self.writes(script, folder.as_deref(), &[]).map_err(untold)?;
                 }
                 commands(&scripts, &says)
             }

@@ -121,7 +121,7 @@ pub(super) async fn call(
     along: Along,
 ) -> Result<Output, CallError> {
     if name != offer.name {
-        return Err(CallError::UnknownTool(name.chars().take(64).collect()));
+        return Err(CallError::unknown(name));
     }
     call_row(host, caller, &tool(offer), arguments, cancelled, along).await
 }

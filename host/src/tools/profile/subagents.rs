@@ -171,7 +171,7 @@ pub(crate) async fn call(
     cancelled: CancellationToken,
     along: Along,
 ) -> Result<Output, CallError> {
-    let unknown = || CallError::UnknownTool(name.chars().take(64).collect());
+    let unknown = || CallError::unknown(name);
     let asked = Asked::of(name).ok_or_else(unknown)?;
     let tool = row(asked.tool).ok_or_else(unknown)?;
     let made = async {
@@ -205,7 +205,7 @@ pub(crate) async fn call_of_run(
     along: Along,
 ) -> Result<Output, CallError> {
     if !Asked::of(name).is_some_and(|asked| OF_RUNS.contains(&asked.tool)) {
-        return Err(CallError::UnknownTool(name.chars().take(64).collect()));
+        return Err(CallError::unknown(name));
     }
     call(host, caller, name, arguments, cancelled, along).await
 }

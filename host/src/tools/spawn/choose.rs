@@ -78,51 +78,41 @@ async fn by_search(call: &Call, search: &BySearch) -> Result<(Arc<Definition>, O
 
 /// Who may be spawned by whom: as the definition says, and without a word of it whoever holds all the tools that it
 /// would have. A session is `main` unless configured, and holds them all.
-pub(super) fn may_spawn(
+pub(super) fn let_spawn(
     definition: &Definition,
     tools: &[String],
     parent: Option<&Parent>,
     host: &Host,
 ) -> Result<(), ToolError> {
     let aliases = host.tool_aliases();
-    let of_parent = parent.map(|parent| &parent.definition);
-    let parent_row = parent.map(|parent| &parent.row);
+    let not_allowed = |message: String, hint: &str| Err(ToolError::new("caller_not_allowed", message, hint));
     if let Some(parent) = parent {
         by_rules(definition, parent, aliases)?;
-    }
-    let parent = parent_row;
-    if let (Some(parent), Some(spawns)) = (parent, of_parent.and_then(|parent| parent.may_spawn.as_deref()))
-        && !names(spawns, definition.id.as_str())
-    {
-        let whom = if spawns.is_empty() { "no other".to_owned() } else { format!("{} only", spawns.join(", ")) };
-        return Err(ToolError::new(
-            "caller_not_allowed",
-            format!("the definition of `{}` lets it spawn {whom}, and not `{}`", parent.assistant_id, definition.id),
-            "Choose one of those, or do this part yourself.",
-        ));
+        if let Some(spawns) =
+            parent.definition.may_spawn.as_deref().filter(|spawns| !names(spawns, definition.id.as_str()))
+        {
+            let whom = if spawns.is_empty() { "no other".to_owned() } else { format!("{} only", spawns.join(", ")) };
+            let (id, wanted) = (&parent.row.assistant_id, &definition.id);
+            let message = format!("the definition of `{id}` lets it spawn {whom}, and not `{wanted}`");
+            return not_allowed(message, "Choose one of those, or do this part yourself.");
+        }
     }
     let Some(allowed) = &definition.allowed_callers else {
-        let (Some(parent), Some(of_parent)) = (parent, of_parent) else { return Ok(()) };
+        let Some(Parent { row, definition: own, .. }) = parent else { return Ok(()) };
         // A word with its own parent is no power over anything else.
-        let lacks = |tool: &&String| !TALK.contains(&tool.as_str()) && !parent.tools.contains(tool);
+        let lacks = |tool: &&String| !TALK.contains(&tool.as_str()) && !row.tools.contains(tool);
         let lacking: Vec<String> = tools.iter().filter(lacks).cloned().collect();
         let held: Vec<String> = tools.iter().filter(|tool| !lacks(tool)).cloned().collect();
-        let more = [lacking, exceeds(definition, of_parent, &held, host.configured_servers(), aliases)].concat();
+        let more = [lacking, exceeds(definition, own, &held, host.configured_servers(), aliases)].concat();
         if more.is_empty() {
             return Ok(());
         }
-        return Err(ToolError::new(
-            "caller_not_allowed",
-            format!(
-                "`{}` may do what `{}` may not ({}), and its definition names no allowed_callers",
-                definition.id,
-                parent.assistant_id,
-                more.join(", ")
-            ),
-            "Choose an assistant with fewer tools, or do this part yourself.",
-        ));
+        let (id, wanted, more) = (&row.assistant_id, &definition.id, more.join(", "));
+        let message =
+            format!("`{wanted}` may do what `{id}` may not ({more}), and its definition names no allowed_callers");
+        return not_allowed(message, "Choose an assistant with fewer tools, or do this part yourself.");
     };
-    let caller = parent.map(|parent| parent.assistant_id.as_str());
+    let caller = parent.map(|parent| parent.row.assistant_id.as_str());
     if may_call(allowed, caller) {
         return Ok(());
     }
@@ -131,11 +121,8 @@ pub(super) fn may_spawn(
         [] => "by no one".to_owned(),
         allowed => format!("only by {}", allowed.join(", ")),
     };
-    Err(ToolError::new(
-        "caller_not_allowed",
-        format!("`{}` may be spawned {may} (`allowed_callers`), and not by {caller}", definition.id),
-        "Choose another assistant, or leave this part to a caller that may.",
-    ))
+    let message = format!("`{}` may be spawned {may} (`allowed_callers`), and not by {caller}", definition.id);
+    not_allowed(message, "Choose another assistant, or leave this part to a caller that may.")
 }
 
 /// Whether a session may spawn it.
@@ -191,8 +178,7 @@ pub(super) struct Parent {
 /// The process `id`, which spawns one that it names or not.
 pub(super) fn parent(db: &Connection, id: ProcessId, named: bool) -> Result<Option<Parent>, StoreError> {
     let row = process_table::get(db, id)?;
-    let text = process_table::snapshot(db, &row.snapshot)?;
-    let definition = serde_json::from_str(&text).map_err(|error| StoreError::Damaged(error.to_string()))?;
+    let definition = process_table::definition(db, &row)?;
     Ok(Some(Parent { row, definition, named }))
 }
 

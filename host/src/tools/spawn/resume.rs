@@ -38,8 +38,7 @@ pub(super) async fn look(call: &Call, params: &Spawn) -> Result<Option<Resumed>,
     let (caller, wanted) = (call.caller, params.query.trim().to_owned());
     let looking = call.host.store().read(move |db| {
         let row = mine(db, caller, old)?;
-        let json = process_table::snapshot(db, &row.snapshot)?;
-        let definition = serde_json::from_str(&json).map_err(|error| ToolError::internal(&error))?;
+        let definition = process_table::definition(db, &row)?;
         if row.status == Status::Finished && wanted.is_empty() {
             let hint = "It has its result: say in `query` what it is to do next.";
             return Err(ToolError::bad_argument("`query` is empty", hint));

@@ -104,6 +104,10 @@ const OTHERS: &[&str] = &[
 const SHELLS: &[&str] = &["ash", "bash", "dash", "ksh", "sh", "zsh"];
 /// Their options before a script that change nothing about what it is.
 const SHELL_FLAGS: &[&str] = &["-c", "-ec", "-euc", "-lc", "-uc", "-xc"];
+/// Their options with a value in the next word.
+const SHELL_VALUES: &[&str] = &["-o", "+o", "-O", "+O", "--rcfile", "--init-file"];
+/// Their options with which they only tell of themselves.
+const SHELL_WORDS: &[&str] = &["--version", "--help"];
 /// Where `find` runs a command.
 const FIND_RUNS: &[&str] = &["-exec", "-execdir", "-ok", "-okdir"];
 
@@ -211,6 +215,33 @@ fn runs_script(words: &[String]) -> bool {
     }
 }
 
+/// Whether a shell with these words behind its name reads from its input, or from nobody knows where, what it runs.
+fn reads_script(words: &[String]) -> bool {
+    let mut at = 0;
+    while let Some(word) = words.get(at).filter(|word| word.starts_with(['-', '+'])) {
+        if SHELL_WORDS.contains(&word.as_str()) {
+            return false;
+        }
+        let short = !word.starts_with("--");
+        if short && word.contains('c') {
+            return false;
+        }
+        if word == "-" || (short && word.contains('s')) {
+            return true;
+        }
+        at += if SHELL_VALUES.contains(&word.as_str()) { 2 } else { 1 };
+        if word == "--" {
+            break;
+        }
+    }
+    !is_file(words.get(at))
+}
+
+/// Whether a word is a file that does not become another one with whoever runs it.
+fn is_file(word: Option<&String>) -> bool {
+    word.is_some_and(|word| !word.contains(HOLE) && !word.starts_with("/dev/") && !word.starts_with("/proc/"))
+}
+
 /// The scripts that a command hands to a shell.
 ///
 /// # Errors
@@ -234,7 +265,17 @@ pub(super) fn scripts(words: &[String]) -> Result<Vec<String>, String> {
             }
             _ => {}
         }
-        if !SHELLS.contains(&base(&words[at])) {
+        let name = base(&words[at]);
+        let is_shell = SHELLS.contains(&name);
+        let reads = match name {
+            "." | "source" => at == 0 && !is_file(words.get(at + 1)),
+            // What `find` has behind a name is not for that, and `xargs` hands over what is read as words.
+            _ => is_shell && !matches!(head, "find" | "xargs") && reads_script(&words[at + 1..]),
+        };
+        if reads {
+            return Err(format!("what `{name}` runs is known only when it reads it"));
+        }
+        if !is_shell {
             continue;
         }
         let Some(flag) = words.get(at + 1) else { continue };

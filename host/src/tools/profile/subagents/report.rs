@@ -51,7 +51,7 @@ pub(super) struct Reported {
 
 /// What a run has said of itself last, if anything.
 pub(super) fn of(db: &Connection, run: ProcessId) -> Result<Option<Reported>, StoreError> {
-    let read = |json: String| serde_json::from_str(&json).map_err(|error| StoreError::Damaged(error.to_string()));
+    let read = |json: String| serde_json::from_str(&json).map_err(StoreError::damaged);
     process_table::reported(db, run)?.map(read).transpose()
 }
 
