@@ -16,6 +16,7 @@ mod calls;
 mod entry;
 mod glob;
 mod names;
+mod patches;
 mod paths;
 mod redirections;
 mod shell;

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::ToolName;
 use super::shell::Script;
+use super::{ToolName, patches};
 use crate::registry::{Subject, subject};
 use crate::servers::presets::{What, role};
 use crate::tools::grants;
@@ -92,6 +92,8 @@ const DEPTH_MAX: usize = 8;
 const DEEP: &[&str] = &["codebase", "find", "glob", "grep", "list", "search", "tree"];
 /// Those of them that give no more than names.
 const NAMES_ONLY: &[&str] = &["glob", "list", "tree"];
+/// Parts of the names of tools that are given a patch, folded.
+const PATCHES: &[&str] = &["diff", "patch"];
 
 /// The subject of calls of a tool; none is nothing that this host knows of.
 pub(super) fn of_tool(tool: ToolName<'_>) -> Option<Subject> {
@@ -192,7 +194,14 @@ fn words(key: &str, value: &Value) -> Result<Vec<String>, String> {
 /// # Errors
 /// Why they cannot be told.
 pub(super) fn paths(tool: ToolName<'_>, arguments: &Map<String, Value>) -> Result<Vec<String>, String> {
-    let found = named(arguments, PATHS, "path")?;
+    let mut found = named(arguments, PATHS, "path")?;
+    if PATCHES.iter().any(|part| folded(tool.tool).contains(part)) {
+        let texts = arguments.iter().filter(|(key, _)| !PATHS.contains(&folded(key).as_str()));
+        found.extend(texts.filter_map(|(_, value)| value.as_str()).flat_map(patches::files));
+    }
+    if found.len() > VALUES_MAX {
+        return Err(too_many("path"));
+    }
     if !found.is_empty() {
         return Ok(found);
     }
@@ -247,10 +256,11 @@ fn named(arguments: &Map<String, Value>, names: &[&str], what: &str) -> Result<V
     for (key, value) in arguments {
         collect(names.contains(&folded(key).as_str()), value, names, what, 0, &mut found)?;
     }
-    if found.len() > VALUES_MAX {
-        return Err(format!("the call has more than {VALUES_MAX} arguments that are a {what}"));
-    }
-    Ok(found)
+    if found.len() > VALUES_MAX { Err(too_many(what)) } else { Ok(found) }
+}
+
+fn too_many(what: &str) -> String {
+    format!("the call has more than {VALUES_MAX} arguments that are a {what}")
 }
 
 fn collect(

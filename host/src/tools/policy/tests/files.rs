@@ -199,6 +199,11 @@ fn calls_that_name_their_files_in_an_unknown_way() {
     let edit = "disallowedTools: ['Edit(secrets/**)']";
     check(edit, "x__apply_patch", json!({ "patch": "*** Update File: secrets/k" }), "deny");
     check(edit, "x__apply_patch", json!({ "path": "src/k", "patch": "x" }), "allow");
+    // What the patch says counts beside the path.
+    check(edit, "x__apply_patch", json!({ "path": "src/k", "patch": "*** Update File: secrets/k" }), "deny");
+    check(edit, "x__apply_diff", json!({ "path": "src/k", "diff": "--- a/secrets/k\n+++ b/secrets/k" }), "deny");
+    check(edit, "x__apply_patch", json!({ "input": "*** Add File: src/k\n*** Move to: secrets/k" }), "deny");
+    check(edit, "x__apply_patch", json!({ "input": "*** Add File: src/k" }), "allow");
     check(edit, "x__write_file", json!({ "items": [{ "where": "secrets/k" }] }), "deny");
     check("askTools: ['Edit(secrets/**)']", "x__apply_patch", json!({ "patch": "x" }), "ask");
     let env = "disallowedTools: ['Read(.env)']";
