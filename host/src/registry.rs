@@ -39,6 +39,8 @@ use std::time::SystemTime;
 
 use serde::Serialize;
 
+use crate::text::{cut, one_line};
+
 pub(crate) use access::{bare, is_all, is_spawner, several};
 pub use assemble::NAME_CHARS_MAX;
 pub use definition::{Definition, Source};
@@ -203,6 +205,15 @@ impl Registry {
         self.place(&wanted).or_else(named).map(|at| &self.assistants[at])
     }
 
+    /// The file that was skipped and would give this id or name by what it is called, with the reason; one that is meant as an
+    /// assistant comes first.
+    #[must_use]
+    pub fn skipped_as(&self, id_or_name: &str) -> Option<&Diagnostic> {
+        let wanted = slug(id_or_name)?;
+        let named = |one: &&Diagnostic| slug(&dialect::stem(Path::new(&one.file))).as_ref() == Some(&wanted);
+        self.skipped.iter().filter(named).max_by_key(|one| one.severity != Severity::Info)
+    }
+
     /// At most `n` ids that look like `id_or_name`, best first.
     #[must_use]
     pub fn nearest(&self, id_or_name: &str, n: usize) -> Vec<AssistantId> {
@@ -218,6 +229,13 @@ impl Registry {
         }
         sha256_hex(text.as_bytes())
     }
+}
+
+/// That the file of an assistant was skipped, and why, on one line.
+pub(crate) fn skipped_words(why: &Diagnostic) -> String {
+    /// Characters of the reason.
+    const CHARS_MAX: usize = 600;
+    format!("its file was skipped: {}", cut(&one_line(&why.to_string()), CHARS_MAX))
 }
 
 fn hide(hidden: &Definition, by: &Definition) -> Shadowed {

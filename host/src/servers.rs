@@ -42,6 +42,11 @@ mod words;
 pub use configured::{Configured, ServerConfig};
 pub use expand::Environment;
 pub use guard::Step;
+#[cfg(test)]
+pub(crate) use offered::model_name;
+pub(crate) use offered::{fitted, is_model_name};
+#[cfg(feature = "cli")]
+pub(crate) use plan::{Brought, brought};
 pub(crate) use plan::{brings, may_bring, plan};
 pub(crate) use pool::Pool;
 pub use tried::{Tried, try_all};

@@ -1,7 +1,7 @@
 //! `trust`: shows what the assistants of a project would run on this machine, and allows it by name.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use clap::Args;
@@ -11,8 +11,9 @@ use super::open::{Setting, env};
 use super::run::NO_MATCH;
 use super::{FAILED, Failure, Places, USAGE, now_ms, say, show, talk};
 use crate::registry::{Definition, Registry};
+use crate::servers::spec::{How, Spec};
 use crate::text::{one_line, utc};
-use crate::trust::{self, Answer, Book, Ruled, Trust, Unusable, shown};
+use crate::trust::{self, Answer, Book, Kind, Ruled, Trust, Unusable, Wanted, shown};
 
 #[derive(Args)]
 pub(super) struct TrustArgs {
@@ -31,16 +32,15 @@ pub(super) struct TrustArgs {
 }
 
 /// An assistant with what it asks for.
-struct Asked {
+struct Asked<'a> {
     definition: Arc<Definition>,
     ruled: Vec<Ruled>,
-    project: Option<PathBuf>,
+    setting: &'a Setting,
 }
 
-impl Asked {
-    fn look(definition: &Arc<Definition>, book: &Book, project: Option<&Path>) -> Self {
-        let project = project.map(Path::to_owned);
-        Self { definition: definition.clone(), ruled: trust::rule(definition, book), project }
+impl<'a> Asked<'a> {
+    fn look(definition: &Arc<Definition>, book: &Book, setting: &'a Setting) -> Self {
+        Self { definition: definition.clone(), ruled: trust::rule(definition, book), setting }
     }
 
     fn title(&self) -> String {
@@ -58,11 +58,11 @@ pub(super) fn trust(places: &Places, args: &TrustArgs) -> Result<u8, Failure> {
         return Err(Failure::new(USAGE, "--remove needs the NAME of what to allow no more, or --all"));
     }
     if args.names.is_empty() {
-        let asking: Vec<Asked> = registry
+        let asking: Vec<Asked<'_>> = registry
             .assistants()
             .iter()
             .filter(|definition| trust::needs_trust(definition))
-            .map(|definition| Asked::look(definition, &book, setting.project.as_deref()))
+            .map(|definition| Asked::look(definition, &book, &setting))
             .filter(|asked| !asked.ruled.is_empty())
             .collect();
         return match (args.all, args.remove) {
@@ -74,7 +74,7 @@ pub(super) fn trust(places: &Places, args: &TrustArgs) -> Result<u8, Failure> {
     // All names are known before anything is done.
     let (mut asked, mut gone) = (Vec::new(), Vec::new());
     for name in &args.names {
-        match find(&registry, &book, setting.project.as_deref(), name) {
+        match find(&registry, &book, &setting, name) {
             Ok(found) => asked.push(found),
             Err(error) if args.remove => match of_gone(&book, name)? {
                 left if left.is_empty() => return Err(error),
@@ -94,15 +94,15 @@ pub(super) fn trust(places: &Places, args: &TrustArgs) -> Result<u8, Failure> {
 }
 
 /// The assistant of a name, or of a name and the thing behind its `/`.
-fn find(registry: &Registry, book: &Book, project: Option<&Path>, name: &str) -> Result<Asked, Failure> {
+fn find<'a>(registry: &Registry, book: &Book, setting: &'a Setting, name: &str) -> Result<Asked<'a>, Failure> {
     if let Some(definition) = registry.find_exact(name) {
-        return Ok(Asked::look(definition, book, project));
+        return Ok(Asked::look(definition, book, setting));
     }
     let parts = name.split_once('/').and_then(|(id, thing)| Some((registry.find_exact(id)?, thing)));
     let Some((definition, thing)) = parts else {
         return Err(show::unknown(registry, name.split('/').next().unwrap_or(name)));
     };
-    let mut asked = Asked::look(definition, book, project);
+    let mut asked = Asked::look(definition, book, setting);
     let known: Vec<String> = asked.ruled.iter().map(|one| format!("`{}`", shown(&one.wanted.name))).collect();
     asked.ruled.retain(|one| one.wanted.name == thing);
     if asked.ruled.is_empty() {
@@ -120,7 +120,7 @@ fn of_gone(book: &Book, name: &str) -> Result<Vec<Trust>, Failure> {
     Ok(trusted)
 }
 
-fn list(book: &Book, asking: &[Asked], as_json: bool) -> Result<u8, Failure> {
+fn list(book: &Book, asking: &[Asked<'_>], as_json: bool) -> Result<u8, Failure> {
     let (_, bad) = book.all().map_err(unusable)?;
     bad.iter().for_each(|error| talk(&format!("warning: {error}")));
     if as_json {
@@ -141,7 +141,7 @@ fn list(book: &Book, asking: &[Asked], as_json: bool) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn allow(book: &Book, asking: Vec<Asked>, as_json: bool) -> Result<u8, Failure> {
+fn allow(book: &Book, asking: Vec<Asked<'_>>, as_json: bool) -> Result<u8, Failure> {
     let (before, _) = book.all().map_err(unusable)?;
     let by = ["USER", "LOGNAME", "USERNAME"].iter().find_map(|name| env(name)).unwrap_or_else(|| "unknown".to_owned());
     for asked in &asking {
@@ -162,14 +162,14 @@ fn allow(book: &Book, asking: Vec<Asked>, as_json: bool) -> Result<u8, Failure> 
         }
     }
     if as_json {
-        let now: Vec<Asked> = asking.iter().map(|asked| again(asked, book)).collect();
+        let now: Vec<Asked<'_>> = asking.iter().map(|asked| again(asked, book)).collect();
         say(&told(book, &now).to_string());
     }
     Ok(0)
 }
 
 /// What stood there `before` under the same name as what is `new` is trusted no more.
-fn forget_older(book: &Book, asked: &Asked, before: &[Trust], new: &[Trust]) -> Result<(), Failure> {
+fn forget_older(book: &Book, asked: &Asked<'_>, before: &[Trust], new: &[Trust]) -> Result<(), Failure> {
     let Some(file) = new.first().map(|one| one.file.as_str()) else { return Ok(()) };
     let names: HashSet<&str> = new.iter().map(|one| one.what.as_str()).collect();
     let now: HashSet<String> = trust::rule(&asked.definition, book).into_iter().filter_map(|one| one.key).collect();
@@ -182,7 +182,7 @@ fn forget_older(book: &Book, asked: &Asked, before: &[Trust], new: &[Trust]) -> 
     Ok(())
 }
 
-fn forget(book: &Book, asking: &[Asked], as_json: bool) -> Result<u8, Failure> {
+fn forget(book: &Book, asking: &[Asked<'_>], as_json: bool) -> Result<u8, Failure> {
     let (trusted, bad) = book.all().map_err(unusable)?;
     bad.iter().for_each(|error| talk(&format!("warning: {error}")));
     for asked in asking {
@@ -207,20 +207,20 @@ fn forget(book: &Book, asking: &[Asked], as_json: bool) -> Result<u8, Failure> {
         }
     }
     if as_json {
-        let now: Vec<Asked> = asking.iter().map(|asked| again(asked, book)).collect();
+        let now: Vec<Asked<'_>> = asking.iter().map(|asked| again(asked, book)).collect();
         say(&told(book, &now).to_string());
     }
     Ok(0)
 }
 
 /// The same things, as they stand now.
-fn again(asked: &Asked, book: &Book) -> Asked {
-    let mut now = Asked::look(&asked.definition, book, asked.project.as_deref());
+fn again<'a>(asked: &Asked<'a>, book: &Book) -> Asked<'a> {
+    let mut now = Asked::look(&asked.definition, book, asked.setting);
     now.ruled.retain(|one| asked.ruled.iter().any(|old| old.key == one.key));
     now
 }
 
-fn tell(asked: &Asked, open: &str) {
+fn tell(asked: &Asked<'_>, open: &str) {
     say(&asked.title());
     for one in &asked.ruled {
         let state = match &one.answer {
@@ -233,23 +233,48 @@ fn tell(asked: &Asked, open: &str) {
         let wanted = &one.wanted;
         let lists = [("variables", &wanted.env), ("headers", &wanted.headers)];
         let line = wanted.command.iter().map(|part| quoted(part)).collect::<Vec<_>>().join(" ");
-        let named_only = wanted.command.is_empty() && wanted.url.is_none() && wanted.text.is_none();
         let parts = [
             ("runs", (!line.is_empty()).then_some(line)),
             ("connects to", wanted.url.as_deref().map(shown)),
             ("in the folder", wanted.folder.as_deref().map(shown)),
             ("says", wanted.text.as_deref().map(shown)),
-            ("is", named_only.then(|| "whatever your own configuration knows by that name".to_owned())),
+            ("is", named(asked, wanted).map(meant)),
         ];
         for (what, text) in parts {
             text.iter().for_each(|text| say(&format!("    {what} {text}")));
         }
-        for part in wanted.command.iter().filter(|part| is_of(asked.project.as_deref(), part)) {
+        for part in wanted.command.iter().filter(|part| is_of(asked.setting.project.as_deref(), part)) {
             say(&format!("    {} is a file of the project: whoever changes it changes what runs", quoted(part)));
         }
         for (what, names) in lists.iter().filter(|(_, names)| !names.is_empty()) {
             let names: Vec<String> = names.iter().map(|name| shown(name)).collect();
             say(&format!("    with the {what} {}", names.join(", ")));
+        }
+    }
+}
+
+/// How the configuration reaches a server of which the definition says no more than its name; nothing where the definition
+/// says more, or the thing is no server, and no way where none is configured.
+fn named<'a>(asked: &Asked<'a>, wanted: &Wanted) -> Option<Option<&'a How>> {
+    let named = wanted.kind == Kind::Server && Spec::of(wanted).how == How::Named;
+    named.then(|| asked.setting.servers.get(&wanted.name).map(|spec| &spec.how))
+}
+
+/// What the name of a server stands for.
+fn meant(how: Option<&How>) -> String {
+    const CONFIGURED: &str = "the server of that name in your own configuration";
+    match how {
+        Some(How::Program { command, args, .. }) => {
+            let line: Vec<String> = std::iter::once(command).chain(args).map(|part| quoted(part)).collect();
+            format!("{CONFIGURED}, which runs {}", line.join(" "))
+        }
+        Some(How::Http { url, .. }) => format!("{CONFIGURED}, which connects to {}", shown(url)),
+        Some(How::Off) => format!("{CONFIGURED}, which is switched off"),
+        Some(How::Unusable(why)) => format!("{CONFIGURED}, which cannot be used: {}", shown(why)),
+        Some(How::Named) | None => {
+            "the name of a server that your configuration has not: nothing runs until `[mcp_servers]` or `tool_presets` \
+             adds one"
+                .to_owned()
         }
     }
 }
@@ -268,9 +293,18 @@ fn quoted(part: &str) -> String {
     if plain { shown(part) } else { format!("\"{}\"", shown(part).replace('"', "\\\"")) }
 }
 
-fn told(book: &Book, asking: &[Asked]) -> Value {
-    let wants = |one: &Ruled| {
+fn told(book: &Book, asking: &[Asked<'_>]) -> Value {
+    let wants = |asked: &Asked<'_>, one: &Ruled| {
         let mut told = json!(one.wanted);
+        match named(asked, &one.wanted) {
+            None => {}
+            Some(Some(How::Program { command, args, .. })) => {
+                let line: Vec<&String> = std::iter::once(command).chain(args).collect();
+                told["configured"] = json!({ "command": line });
+            }
+            Some(Some(How::Http { url, .. })) => told["configured"] = json!({ "url": url }),
+            Some(Some(How::Named | How::Off | How::Unusable(_)) | None) => told["configured"] = Value::Null,
+        }
         told["trusted"] = json!(one.answer.allows());
         match &one.answer {
             Answer::Trusted(trust) => (told["trusted_at"], told["trusted_by"]) = (json!(trust.at), json!(trust.by)),
@@ -279,13 +313,13 @@ fn told(book: &Book, asking: &[Asked]) -> Value {
         }
         told
     };
-    let one = |asked: &Asked| {
+    let one = |asked: &Asked<'_>| {
         json!({
             "assistant_id": asked.definition.id,
             "source": asked.definition.source.label(),
             "path": asked.definition.file().map(super::shown),
             "brought_from": asked.definition.brought_from().map(super::shown),
-            "wants": asked.ruled.iter().map(wants).collect::<Vec<_>>(),
+            "wants": asked.ruled.iter().map(|one| wants(asked, one)).collect::<Vec<_>>(),
         })
     };
     json!({ "folder": book.folder().ok(), "assistants": asking.iter().map(one).collect::<Vec<_>>() })

@@ -178,9 +178,16 @@ impl Access {
         });
         let mut tools = self.tools.or(allowed);
         if let Some(only) = self.only {
-            let allowed = |tool: &String| only.iter().any(|one| bare(one).eq_ignore_ascii_case(bare(tool)));
             tools = Some(match tools {
-                Some(tools) => tools.into_iter().filter(allowed).collect(),
+                Some(tools) => {
+                    let named = tools.iter().filter(|tool| only.iter().any(|one| rules::is_like(one, tool)));
+                    // Of a group of tools that is named, those that are allowed.
+                    let group = |tool: &&String| tool.contains('*') && !tool.contains('(');
+                    let of_group = |one: &&String| {
+                        !tools.contains(one) && tools.iter().filter(group).any(|tool| rules::is_like(tool, one))
+                    };
+                    named.chain(only.iter().filter(of_group)).cloned().collect()
+                }
                 None => only,
             });
         }
@@ -196,7 +203,11 @@ impl Access {
         may_spawn.iter_mut().for_each(|names| names.truncate(LIST_MAX));
         let (denied, asked, readonly) = (self.denied, self.asked, self.readonly);
         let mut rules = self.own_rules.unwrap_or(self.rules);
-        if rules.iter().all(|rule| rule.action != Action::Ask && rule.pattern.is_none()) {
+        let refused = |tool: &String| denied.iter().any(|name| name.eq_ignore_ascii_case(tool));
+        rules.retain(|rule| rule.action != Action::Allow || rule.pattern.is_some() || !refused(&rule.tool));
+        // Where `tools` says nothing, what a rule allows is given.
+        let gives = |rule: &ToolRule| tools.is_none() && !is_all(&rule.tool);
+        if rules.iter().all(|rule| rule.action == Action::Allow && rule.pattern.is_none() && !gives(rule)) {
             rules.clear();
         }
         Granted { tools, services, denied, asked, rules, readonly, callers, may_spawn }
@@ -229,6 +240,11 @@ impl Access {
         found.asked.iter().for_each(|name| self.ask(name));
         found.taken.append(&mut found.asked);
         self.spawns_in(&found.taken, entry, notes);
+        if let Kind::Map(entries) = &node.kind {
+            let groups = rules::groups(entries);
+            self.excepted(entries, &groups);
+            found.refused.retain(|name| !groups.iter().any(|group| group.key == *name));
+        }
         // What only refuses takes away from what there is without it.
         let refuses = found.taken.is_empty() && !found.refused.is_empty();
         if found.unreadable || !refuses || found.refused.iter().any(|name| name == "*") {

@@ -5,11 +5,16 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use super::access::is_all;
 use super::diagnostic::Diagnostic;
 use super::dialect::Dialect;
 use super::hash::sha256_hex;
 use super::id::AssistantId;
-use super::rules::ToolRule;
+use super::known::fold;
+use super::rules::{Action, ToolRule};
+
+/// What opencode has rules for and is no tool, folded.
+const NO_TOOLS: &[&str] = &["doomloop", "externaldirectory"];
 
 /// Where a definition comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -161,6 +166,26 @@ impl Definition {
     #[must_use]
     pub fn brought_from(&self) -> Option<&Path> {
         self.path.as_deref().filter(|_| self.source == Source::Database)
+    }
+
+    /// The tools that its rules let it call, all or some calls of them, where `tools` says nothing: opencode gives each
+    /// tool that no rule takes away. `*` is no word about any of them.
+    pub(crate) fn given_by_rules(&self) -> Vec<String> {
+        let refuses_all = |rule: &ToolRule| {
+            rule.action == Action::Deny && rule.pattern.as_deref().is_none_or(|pattern| pattern == "*")
+        };
+        let gives = |rule: &&ToolRule| {
+            let last = self.rules.iter().rev().find(|other| other.tool.eq_ignore_ascii_case(&rule.tool));
+            let given = self.tools.is_none() && !last.is_some_and(refuses_all);
+            given && !is_all(&rule.tool) && !NO_TOOLS.contains(&fold(&rule.tool).as_str())
+        };
+        let mut names: Vec<String> = Vec::new();
+        for rule in self.rules.iter().filter(gives) {
+            if !names.contains(&rule.tool) {
+                names.push(rule.tool.clone());
+            }
+        }
+        names
     }
 
     /// Where it is defined, for people: its file, or `the database`.

@@ -96,25 +96,46 @@ fn fits(pattern: &str, name: &str) -> bool {
 pub(super) fn name_all(tools: &mut [ServedTool], taken: &BTreeSet<&str>) {
     let mut plain: BTreeMap<String, usize> = BTreeMap::new();
     for tool in tools.iter() {
-        *plain.entry(plain_name(tool)).or_default() += 1;
+        *plain.entry(plain_name(&tool.server, &tool.tool)).or_default() += 1;
     }
     for tool in tools.iter_mut() {
-        let name = plain_name(tool);
+        let name = plain_name(&tool.server, &tool.tool);
         let whole = name == format!("{}__{}", tool.server, tool.tool) && name.len() <= MODEL_NAME_CHARS_MAX;
         let alone = plain.get(&name) == Some(&1) && !taken.contains(name.as_str());
         let short = name.len() <= MODEL_NAME_CHARS_MAX;
-        tool.name = if alone && (whole || short) { name } else { hashed(&name, tool) };
+        tool.name = if alone && (whole || short) { name } else { hashed(&name, &tool.server, &tool.tool) };
     }
 }
 
-/// Without what models do not take.
-fn plain_name(tool: &ServedTool) -> String {
-    let sign = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
-    format!("{}__{}", tool.server, tool.tool).chars().map(sign).collect()
+/// Whether `name` is one by which a model may call the tool `tool` of `server`: as it is, made to fit, or with the hash that
+/// tells it from another.
+pub(crate) fn is_model_name(name: &str, server: &str, tool: &str) -> bool {
+    let plain = plain_name(server, tool);
+    // A hash is made only where the name may end with one.
+    let begins = |kept: &str| plain.starts_with(kept) || kept.starts_with(&plain);
+    name == plain
+        || (name.rsplit_once('_').is_some_and(|(kept, _)| begins(kept)) && name == hashed(&plain, server, tool))
 }
 
-fn hashed(name: &str, tool: &ServedTool) -> String {
-    let digest = Sha256::digest(format!("{}\n{}", tool.server, tool.tool));
+/// The same, in full length.
+fn plain_name(server: &str, tool: &str) -> String {
+    fitted(&format!("{server}__{tool}"))
+}
+
+/// The name with a hash by which a model calls the tool `tool` of `server` where another one has its plain name.
+#[cfg(test)]
+pub(crate) fn model_name(server: &str, tool: &str) -> String {
+    hashed(&plain_name(server, tool), server, tool)
+}
+
+/// A name with `_` for each sign that models do not take.
+pub(crate) fn fitted(name: &str) -> String {
+    let sign = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
+    name.chars().map(sign).collect()
+}
+
+fn hashed(name: &str, server: &str, tool: &str) -> String {
+    let digest = Sha256::digest(format!("{server}\n{tool}"));
     let hash: String =
         digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>().chars().take(HASH_CHARS).collect();
     let kept: String = name.chars().take(MODEL_NAME_CHARS_MAX - HASH_CHARS - 1).collect();

@@ -80,9 +80,92 @@ pub(crate) fn plan(
     (found, lacking)
 }
 
+/// A server of an assistant, and the tools that it has of it.
+#[cfg(feature = "cli")]
+#[derive(Debug, serde::Serialize)]
+pub(crate) struct Brought {
+    /// The server, as the assistant knows it.
+    pub(crate) server: String,
+    /// Whether the definition says what it is; else the configuration does.
+    pub(crate) of_definition: bool,
+    /// Names of tools as the definition has them, patterns included; none is all of the server.
+    pub(crate) tools: Option<Vec<String>>,
+    /// Names that may be of a tool of it, or of what a tool of it does.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) perhaps: Vec<String>,
+    /// Why the assistant goes without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) lacking: Option<String>,
+}
+
+#[cfg(feature = "cli")]
+impl std::fmt::Display for Brought {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let of = if self.of_definition { "of its own" } else { "of the configuration" };
+        let mut tools = match &self.tools {
+            None => "all that are not refused".to_owned(),
+            Some(tools) => tools.join(", "),
+        };
+        if !self.perhaps.is_empty() {
+            let sign = if tools.is_empty() { "" } else { ", and " };
+            tools += &format!("{sign}what of it is called or does {}", self.perhaps.join(", "));
+        }
+        if tools.is_empty() {
+            tools = "none, because `tools` names none of it".to_owned();
+        }
+        match &self.lacking {
+            None => write!(f, "{} ({of}): {tools}", self.server),
+            Some(why) => write!(f, "{} ({of}): {tools}; not here: {why}", self.server),
+        }
+    }
+}
+
+/// The servers of a definition with the tools that it has of each, those that it does without among them.
+#[cfg(feature = "cli")]
+pub(crate) fn brought(
+    configured: &Configured,
+    definition: &Definition,
+    ruled: &[Ruled],
+    aliases: &BTreeMap<String, String>,
+) -> Vec<Brought> {
+    let (planned, lacking) = plan(configured, definition, ruled, aliases);
+    let by_rules = definition.given_by_rules();
+    let named: Vec<&Ruled> = ruled.iter().filter(|one| one.wanted.kind == Kind::Server).collect();
+    let told = |server: &str, of_definition: bool, lacking: Option<String>| {
+        let own = named.iter().any(|one| one.wanted.name == server);
+        let asked = match &definition.tools {
+            None if own => None,
+            None => Some(&by_rules),
+            Some(tools) => Some(tools),
+        };
+        let names = |tool: &&String| brings(server, tool, aliases);
+        // What is called so, or does what that does, is known when it has started.
+        let may_name = |tool: &&String| {
+            let wanted = wanted(tool, aliases);
+            let alone = !wanted.contains(['/', '*']) && !wanted.contains("__") && grants::alias(wanted).is_empty();
+            own && alone && !names(tool)
+        };
+        let those = |is: &dyn Fn(&&String) -> bool| asked.map(|asked| asked.iter().filter(is).cloned().collect());
+        let perhaps: Option<Vec<String>> = those(&may_name);
+        let perhaps = perhaps.unwrap_or_default();
+        Brought { server: server.to_owned(), of_definition, tools: those(&names), perhaps, lacking }
+    };
+    let mut all: Vec<Brought> = planned.iter().map(|one| told(&one.spec.name, one.of_definition, None)).collect();
+    all.extend(lacking.iter().map(|(server, why)| {
+        let of_definition = named.iter().any(|one| one.wanted.name == *server) && configured.get(server).is_none();
+        told(server, of_definition, Some(why.clone()))
+    }));
+    all.extend(named.iter().filter(|one| !one.answer.allows()).map(|one| {
+        let is_named = Spec::of(&one.wanted).how == How::Named;
+        told(&one.wanted.name, !is_named, Some("not trusted, see `assistant-host trust`".to_owned()))
+    }));
+    all
+}
+
 /// Whether the tools that a definition asks for may be of the configured server `server`.
 fn asks_for(definition: &Definition, server: &str, aliases: &BTreeMap<String, String>) -> bool {
-    definition.tools.iter().flatten().any(|tool| brings(server, tool, aliases))
+    let by_rules = definition.given_by_rules();
+    definition.tools.iter().flatten().chain(&by_rules).any(|tool| brings(server, tool, aliases))
 }
 
 /// Whether a configured server may bring a tool that a definition asks for: it is named, or has what other systems call so.

@@ -115,11 +115,17 @@ impl Kit {
         for (server, why) in &failed {
             link.record(Kind::Server, json!({ "server": server, "what": why, "failed": true })).await;
         }
-        for served in served {
-            let offered = ToolName { server: Some(&served.server), tool: &served.tool };
-            if !self.policy.offers(offered) || (definition.readonly && !served.read_only) {
-                continue;
-            }
+        let mut beside: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
+        for one in &served {
+            beside.entry(&one.server).or_default().push((&one.tool, &one.name));
+        }
+        let offers = |one: &ServedTool| {
+            let tool = ToolName { server: Some(&one.server), tool: &one.tool };
+            self.policy.offers_beside(tool, &one.name, &beside[one.server.as_str()])
+        };
+        let offered: Vec<bool> =
+            served.iter().map(|one| offers(one) && (!definition.readonly || one.read_only)).collect();
+        for (served, _) in served.into_iter().zip(offered).filter(|(_, offered)| *offered) {
             let name = served.name.clone();
             let (description, input_schema) = (served.description.clone(), served.input_schema.clone());
             let spec = ToolSpec { name, description, input_schema };

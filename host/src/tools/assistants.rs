@@ -9,7 +9,7 @@ use tokio::task::JoinError;
 use super::outfit::Stock;
 use super::{Audience, Call, Hints, Output, Tool, ToolError, row};
 use crate::host::Host;
-use crate::registry::{AssistantId, Definition, Registry, Severity, Source};
+use crate::registry::{AssistantId, Definition, Registry, Severity, Source, skipped_words};
 use crate::search::{Filter, Hit, SearchError, SearchIndex};
 use crate::text::cut;
 use crate::trust::Ruled;
@@ -290,12 +290,18 @@ pub(super) fn find(host: &Host, wanted: &str) -> Result<Arc<Definition>, ToolErr
     let registry = host.registry();
     let by_id = wanted.parse::<AssistantId>().ok().and_then(|id| registry.get(&id).cloned());
     by_id.or_else(|| registry.find_exact(wanted).cloned()).ok_or_else(|| {
+        let shown: String = wanted.chars().take(80).collect();
+        if let Some(skipped) = registry.skipped_as(wanted) {
+            let message = format!("no assistant has the id `{shown}`: {}", skipped_words(skipped));
+            let hint =
+                "Your user can mend the file: `assistant-host check` tells more. search_assistant finds another one.";
+            return ToolError::new("unknown_assistant", message, hint);
+        }
         let near: Vec<String> = registry.nearest(wanted, 3).iter().map(|id| format!("`{id}`")).collect();
         let hint = match near.as_slice() {
             [] => "search_assistant finds one by a description of the task.".to_owned(),
             some => format!("Near to it: {}. search_assistant finds one by a description.", some.join(", ")),
         };
-        let shown: String = wanted.chars().take(80).collect();
         ToolError::new("unknown_assistant", format!("no assistant has the id `{shown}`"), &hint)
     })
 }

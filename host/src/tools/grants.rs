@@ -10,11 +10,12 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub(in crate::tools) use self::aliases::alias;
+pub(crate) use self::aliases::alias;
 use self::aliases::{ALIASES, DEFAULT_GRANTS, SPAWNING, TALK};
 use self::denied::Known;
 pub(crate) use self::foreign::is_foreign;
 pub(crate) use self::roles::{roles_of, why_unavailable};
+use super::policy::{Policy, ToolName};
 use super::{Tool, policy};
 use crate::registry::{Definition, bare, is_held, is_spawner, nearest_name, pattern, several, subject};
 
@@ -71,6 +72,9 @@ pub fn grant(asked: Option<&[String]>, aliases: &BTreeMap<String, String>, table
 #[must_use]
 pub fn of_definition(definition: &Definition, aliases: &BTreeMap<String, String>, table: &[Tool]) -> Grants {
     let mut grants = grant(definition.tools.as_deref(), aliases, table);
+    let by_rules = grant(Some(&definition.given_by_rules()), aliases, table);
+    grants.tools.extend(by_rules.tools);
+    grants.unavailable.extend(by_rules.unavailable);
     grants.tools.extend(by_service(&definition.extra, table));
     grants.tools.sort();
     grants.tools.dedup();
@@ -81,6 +85,10 @@ pub fn of_definition(definition: &Definition, aliases: &BTreeMap<String, String>
             let whole = |one: &str| !denies_some(one, tool) && known.is_denied(one);
             !denied.iter().any(|denied| several(denied).any(whole))
         });
+    }
+    if !definition.rules.is_empty() {
+        let policy = Policy::of(definition, aliases);
+        grants.tools.retain(|tool| !policy.takes(ToolName { server: None, tool }));
     }
     if definition.readonly {
         let looks = |name: &String| table.iter().any(|tool| tool.name == **name && tool.hints.read_only);
@@ -215,6 +223,38 @@ mod tests {
         // Calls of these can be held to some; of others they cannot.
         check(Some(&["Read(src/**)", "LS(*)", "send_message(x)"]), &["list_files", "read_file"], &["send_message(x)"]);
         check(Some(&["Read(src/**"]), &[], &["Read(src/**"]);
+    }
+
+    /// Where nothing is said of tools, rules give those that they are about, and what nothing brings is told.
+    #[test]
+    fn rules_give_tools() {
+        let check = |keys: &str, more: &[&str], lacks: &[&str]| {
+            let text = format!("---\nname: n\n{keys}\n---\nGo.\n");
+            let definition =
+                crate::registry::read(text.as_bytes(), "n.md".as_ref(), crate::registry::Source::Dir).expect("one");
+            let got = of_definition(&definition, &BTreeMap::new(), &crate::tools::table(&Limits::default()));
+            let tools: Vec<_> = got.tools.iter().filter(|tool| !DEFAULT_GRANTS.contains(&tool.as_str())).collect();
+            let lacking: Vec<&str> = got.unavailable.iter().map(|one| one.tool.as_str()).collect();
+            assert_eq!(
+                (tools, lacking),
+                (more.iter().map(|tool| (*tool).to_owned()).collect::<Vec<_>>().iter().collect(), lacks.to_vec()),
+                "{keys}"
+            );
+            got
+        };
+        let shell = check("permission: {bash: ask}", &[], &["bash"]).unavailable;
+        assert!(shell[0].why.contains("tool_presets = [\"shell\"]"), "{shell:?}");
+        check("permission: {bash: {'git *': allow, '*': deny}, edit: allow, doom_loop: allow}", &[], &["edit"]);
+        check("permission: {bash: {'*': deny, 'git *': allow}}", &[], &["bash"]);
+        check("permission: {read: allow, question: allow}", &[], &[]);
+        let spawns = ["cancel_assistant", "get_pending_questions", "poll_assistant", "reply_assistant"];
+        let spawns = [&spawns[..], &["search_assistant", "spawn_assistant", "wait_assistant"]].concat();
+        check("permission: {task: {'*': deny, 'review-*': allow}}", &spawns, &[]);
+        check("permission: {bash: deny}", &[], &[]);
+        check("permission: {'*': allow}", &[], &[]);
+        // A rule whose order counts takes a tool of the host away, too.
+        let read = check("permissionRules: ['read*: deny', 'grep: allow']", &[], &[]).tools;
+        assert!(!read.contains(&"read_file".to_owned()) && read.contains(&"search_files".to_owned()), "{read:?}");
     }
 
     #[test]

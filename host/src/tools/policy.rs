@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use serde_json::{Map, Value};
 
 use crate::registry::{Action, Definition, Subject, several, subject};
+use crate::trust;
 
 mod calls;
 mod entry;
@@ -65,6 +66,10 @@ pub enum Verdict {
 pub struct Policy {
     /// Tools that it has; none is those that it has without a word about them.
     allow: Option<Vec<Entry>>,
+    /// Where there is none: tools of servers that are not its own that it has all the same.
+    by_rules: Vec<Entry>,
+    /// Its own servers, where `by_rules` names tools.
+    own: Vec<String>,
     deny: Vec<Entry>,
     ask: Vec<Entry>,
     /// Rules whose order counts.
@@ -83,9 +88,13 @@ impl Policy {
         let each = |names: &[String]| {
             names.iter().flat_map(|name| several(name)).map(|name| Entry::read(name, Style::List)).collect()
         };
+        let by_rules: Vec<Entry> = entries(&definition.given_by_rules());
+        let own = if by_rules.is_empty() { Vec::new() } else { own_servers(definition) };
         let ordered = definition.rules.iter().map(|rule| (Entry::ordered(rule), rule.action));
         Self {
             allow: definition.tools.as_deref().map(entries),
+            by_rules,
+            own,
             deny: each(&definition.disallowed_tools),
             ask: entries(&definition.ask_tools),
             ordered: ordered.collect(),
@@ -104,11 +113,29 @@ impl Policy {
     /// Whether an assistant is offered a tool of a server at all.
     #[must_use]
     pub fn offers(&self, tool: ToolName<'_>) -> bool {
-        let given = match &self.allow {
-            Some(allow) => allow.iter().any(|entry| self.stands_for(entry, tool)),
-            None => true,
+        self.offers_beside(tool, "", &[])
+    }
+
+    /// The same for one of several tools of its server, each with the name by which a model calls it: whoever gives a tool
+    /// to the letter gives no other of them that is spelled nearly so.
+    #[must_use]
+    pub(crate) fn offers_beside(&self, tool: ToolName<'_>, shown: &str, all: &[(&str, &str)]) -> bool {
+        let gives = |entry: &Entry| {
+            self.stands_for(entry, tool) && !names::means_another(&entry.name, tool, shown, all, &self.aliases)
         };
-        given && !self.deny.iter().any(|entry| !self.is_held(entry, tool) && self.names(entry, tool))
+        let of_own = || self.own.iter().any(|own| tool.server == Some(own.as_str()));
+        let given = match &self.allow {
+            Some(allow) => allow.iter().any(gives),
+            None => self.by_rules.is_empty() || of_own() || self.by_rules.iter().any(gives),
+        };
+        let denied = |entry: &Entry| !self.is_held(entry, tool) && self.names(entry, tool);
+        given && !self.deny.iter().any(denied) && !self.takes(tool)
+    }
+
+    /// Whether the last of the rules whose order counts that is about a tool refuses all calls of it.
+    pub(crate) fn takes(&self, tool: ToolName<'_>) -> bool {
+        let last = self.ordered.iter().rev().find(|(entry, action)| self.rules(entry, *action, tool));
+        last.is_some_and(|(entry, action)| entry.patterns.is_empty() && *action == Action::Deny)
     }
 
     /// What becomes of a call of a tool that is offered.
@@ -200,14 +227,19 @@ impl Policy {
 
     /// What the last of the rules whose order counts says.
     fn last(&self, calls: &Calls<'_>) -> Result<Verdict, String> {
-        let about = |entry: &Entry| {
-            let exempt = entry.is_all() && TALK.contains(&calls.tool.tool) && calls.tool.server.is_none();
-            let same = entry.subject().is_some_and(|about| calls.subject == Some(about));
-            !exempt && (entry.is_all() || same || self.stands_for(entry, calls.tool))
-        };
-        let rules: Vec<(&Entry, Action)> =
-            self.ordered.iter().filter(|(entry, _)| about(entry)).map(|(entry, action)| (entry, *action)).collect();
+        let about = self.ordered.iter().filter(|(entry, action)| self.rules(entry, *action, calls.tool));
+        let rules: Vec<(&Entry, Action)> = about.map(|(entry, action)| (entry, *action)).collect();
         if rules.is_empty() { Ok(Verdict::Allow) } else { calls.last(&rules) }
+    }
+
+    /// Whether a rule whose order counts is about calls of a tool; one that refuses, in whatever spelling.
+    fn rules(&self, entry: &Entry, action: Action, tool: ToolName<'_>) -> bool {
+        let exempt = entry.is_all() && TALK.contains(&tool.tool) && tool.server.is_none();
+        // Files that are read are told by several tools, each of which is allowed or refused by its own name.
+        let by_subject = !entry.patterns.is_empty() || action == Action::Ask;
+        let same = || by_subject && entry.subject().is_some_and(|about| self.subject(tool) == Some(about));
+        let refused = || action == Action::Deny && entry.patterns.is_empty() && self.names(entry, tool);
+        !exempt && (entry.is_all() || same() || self.stands_for(entry, tool) || refused())
     }
 
     /// Whether what the definition gives is this call.
@@ -222,6 +254,12 @@ impl Policy {
         let writes = allow.iter().filter(|entry| entry.is_for_writing()).collect::<Vec<_>>();
         calls.are(&named, &writes)
     }
+}
+
+/// The names of the tool servers that a definition brings.
+fn own_servers(definition: &Definition) -> Vec<String> {
+    let servers = trust::wanted(definition).into_iter().filter(|one| one.kind == trust::Kind::Server);
+    servers.map(|one| one.name).collect()
 }
 
 /// Whether calls of a tool of the host or the app can be held to patterns.

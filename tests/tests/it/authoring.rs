@@ -113,6 +113,54 @@ apiKey: hush"#;
     assert_eq!(written.matches("hush").count(), 4, "{written}");
 }
 
+/// What servers bring, and the rules in their order.
+#[tokio::test(flavor = "multi_thread")]
+async fn show_tells_what_servers_bring() {
+    let home = Home::new();
+    let config = "tool_presets = [\"shell\"]\n[mcp_servers.orders]\ncommand = \"orders-mcp\"\nargs = [\"--all\"]\n";
+    home.write(".config/assistant-host/config.toml", config);
+    let file = |name: &str, keys: &str| {
+        let text = format!("---\nname: {name}\ndescription: d\n{keys}\n---\nGo.\n");
+        home.write(&format!(".claude/agents/{name}.md"), &text);
+    };
+    let schema = "output_schema: {type: object, properties: {a: {type: string}}}";
+    file(
+        "seller",
+        &format!(
+            "tools: [Read, 'Bash(git log:*)', 'orders__*', docs/find]\nmcpServers: {{docs: {{command: d}}, orders2: ~}}\naskTools: [orders__pay]\n{schema}"
+        ),
+    );
+    file("opener", "mcpServers: {docs: {command: d}}\npermission: {bash: {'*': ask, 'git *': allow}}");
+    let shown = home.out(&["show", "seller"]).await;
+    for line in [
+        "tools of server docs (of its own): docs/find, and what of it is called or does Bash(git log:*)\n",
+        "tools of server orders (of the configuration): orders__*\n",
+        "tools of server shell (of the configuration): Bash(git log:*)\n",
+        "asks first      orders__pay\n",
+        "result          data that fits an output schema\n",
+    ] {
+        assert!(shown.contains(line), "{line} {shown}");
+    }
+    assert!(
+        shown
+            .contains("tools of server orders2 (of its own): what of it is called or does Bash(git log:*); not here: ")
+            && shown.contains("no server of that name is configured"),
+        "{shown}"
+    );
+    let shown = home.out(&["show", "opener"]).await;
+    for line in [
+        "tools of server docs (of its own): all that are not refused\n",
+        "tools of server shell (of the configuration): bash\n",
+        "rule            bash(*): ask\nrule            bash(git *): allow\n",
+    ] {
+        assert!(shown.contains(line), "{line} {shown}");
+    }
+    let shown = home.json(&["show", "opener"]).await;
+    let docs = json!({ "server": "docs", "of_definition": true, "tools": null });
+    let shell = json!({ "server": "shell", "of_definition": false, "tools": ["bash"] });
+    assert_eq!(shown["tools_of_servers"], json!([docs, shell]));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn show_tells_all_about_one() {
     let home = Home::new();
@@ -146,6 +194,17 @@ prompt          11 characters
     let shown = home.json(&["show", "invoice-checker"]).await;
     assert_eq!((&shown["granted_tools"], &shown["tags"]), (&json!(["read_file", "search_files"]), &json!(["money"])));
     assert_eq!((&shown["extra"], &shown["system_prompt"]), (&json!({ "color": "red" }), &json!("Check them.")));
+    // A file that was skipped is told by its name, with the reason.
+    home.write("project/.agents/agents/broken-one.md", "---\nname: broken-one\ndisable: perhaps\n---\nGo.\n");
+    let path = home.project().join(".agents/agents/broken-one.md").canonicalize().expect("a path");
+    let skipped = format!("its file was skipped: {}:3:", path.display());
+    for args in [
+        &["show", "Broken One"][..],
+        &["show", "broken-one"],
+        &["run", "go", "--assistant", "broken-one", "--embedded"],
+    ] {
+        home.fails(args, 3, &skipped).await;
+    }
     home.fails(&["show", "invoice-cheker"], 3, "near it are `invoice-checker`").await;
     home.fails(&["show", "zzz"], 3, "`assistant-host list` shows them").await;
     home.fails(&["explain", "invoices", "invoice-cheker"], 3, "near it are `invoice-checker`").await;

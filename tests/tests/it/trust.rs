@@ -147,6 +147,35 @@ fn it_is_asked_for_by_name_and_counts_at_once() {
     assert_eq!(client.close(), Some(0));
 }
 
+/// A name alone stands for what the configuration has: that is shown before it is allowed.
+#[test]
+fn what_a_name_stands_for_is_shown() {
+    let home = Home::new();
+    let config = std::fs::read_to_string(home.path("config.toml")).expect("a file");
+    let servers = "[mcp_servers.books]\ncommand = \"books-mcp\"\nargs = [\"--dir\", \"a b\"]\nenv = { TOKEN = \"a-secret\" }\n\
+                   [mcp_servers.web]\nurl = \"https://web.example/mcp\"\n[mcp_servers.off]\ncommand = \"x\"\nenabled = false\n";
+    std::fs::write(home.path("config.toml"), format!("tool_presets = [\"shell\"]\n{config}{servers}")).expect("a file");
+    home.assistant("one", "x", "mcpServers: [books, web, shell, off, nobody]");
+    let listed = home.must("one", &["trust"]);
+    for part in [
+        "is the server of that name in your own configuration, which runs books-mcp --dir \"a b\"\n",
+        "which connects to https://web.example/mcp\n",
+        "which runs npx -y mcp-server-commands",
+        "which is switched off\n",
+        "is the name of a server that your configuration has not",
+    ] {
+        assert!(listed.contains(part), "{part}: {listed}");
+    }
+    assert!(!listed.contains("secret"), "{listed}");
+    let listed: Value = serde_json::from_str(&home.run("one", &["trust", "--json"]).1).expect("JSON");
+    let wants = &listed["assistants"][0]["wants"];
+    assert_eq!(wants[0]["configured"], json!({ "command": ["books-mcp", "--dir", "a b"] }), "{listed}");
+    assert_eq!(
+        (&wants[1]["configured"]["url"], &wants[4]["configured"]),
+        (&json!("https://web.example/mcp"), &Value::Null)
+    );
+}
+
 #[test]
 fn the_assistant_is_told_what_it_runs_without() {
     let home = Home::new();

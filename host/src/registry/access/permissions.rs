@@ -8,6 +8,7 @@ use super::super::notes::Notes;
 use super::super::rules::Action;
 use super::super::yaml::{Entry, Kind};
 use super::lists::{both, either, names, says_yes};
+use super::rules::groups;
 use super::{Access, closed, hints, place};
 
 /// What the rule `edit` is for besides the tool of that name.
@@ -63,7 +64,15 @@ impl Access {
                 self.closed |= names(entry).unreadable;
                 self.allows(entry, notes);
             }
-            Kind::Map(entries) => entries.iter().for_each(|inner| self.inner(inner, notes)),
+            Kind::Map(entries) => {
+                let groups = groups(entries);
+                for inner in entries {
+                    match groups.contains(&inner) {
+                        true => self.add_rule(&inner.key, None, Action::Deny),
+                        false => self.inner(inner, notes),
+                    }
+                }
+            }
         }
     }
 

@@ -61,7 +61,7 @@ fn what_can_be_read_is_meant() {
     check("permissions: {allow: ['Bash(curl:*)'], deny: [Write]}", "[Bash(curl:*)] not Write");
     check("permissions: {allow: [Bash], deny: []}\ntools: [Read]", "[Read]");
     check("permissions: {deny: [Bash]}", "- not Bash");
-    check("permission: {edit: deny, bash: allow}", "- not edit write patch multiedit write_file");
+    check("permission: {edit: deny, bash: allow}", "- not edit write patch multiedit write_file rules bash: allow");
     check("permission: {'*': deny, read: allow}", "[read]");
     check("permission: {'*': deny, read: allow}\ntools: {read: true, bash: true}", "[read]");
     check("permission: deny", "[]");
@@ -91,6 +91,37 @@ fn what_can_be_read_is_meant() {
     for other in ["mode: subagent", "mode: all", "mode: agent", "mode:", "mode: [primary]", "mode: dotnet-upgrade"] {
         check(other, "-");
     }
+}
+
+/// Of the rules of a map that fit a tool the last counts, as opencode has it.
+#[test]
+fn a_later_rule_gives_what_a_group_before_it_refuses() {
+    let check = |text: &str, expected: &str| assert_eq!(told(text), expected, "{text}");
+    check("tools: {'x__*': false, 'x__echo': true}", "[x__echo] rules x__*: deny, x__echo: allow");
+    check("tools: {'x__*': deny, 'x__echo': ask}", "[x__echo] ask x__echo rules x__*: deny, x__echo: ask");
+    check("tools: {'*': true, 'x_*': false, x_echo: true}", "[* x_echo] rules x_*: deny, x_echo: allow");
+    check("tools: {'x__echo': true, 'x__*': false}", "[x__echo] not x__*");
+    check("tools: {'x_*': false, 'y_echo': true}", "[y_echo] not x_*");
+    check(
+        "tools: {'x__*': false, 'x__e*': true, 'x__evil': false}",
+        "[x__e*] not x__evil rules x__*: deny, x__e*: allow",
+    );
+    check("permission: {'x__*': deny, 'x__echo': allow}", "- rules x__*: deny, x__echo: allow");
+    check("permission: {'x__echo': allow, 'x__*': deny}", "- not x__* rules x__echo: allow");
+    check("permission: {'*': deny, 'x_*': allow, 'x_s*': deny, x_safe: allow}", {
+        "[x_* x_safe] rules x_*: allow, x_s*: deny, x_safe: allow"
+    });
+    // What all are refused but for it.
+    check("permission: {'*': deny, 'x_*': allow}", "[x_*]");
+    check("permission: {'*': deny, 'x_*': allow}\ntools: {'x__echo': true, read: true}", "[x__echo]");
+    check("permission: {'*': deny, 'x_*': allow}\ntools: ['*']", "[x_*]");
+    check("permission: {'*': deny, 'x_*': allow}\ntools: [xylo]", "[]");
+    check("permission: {'*': deny, bash: allow}\ntools: ['Bash(git:*)']", "[Bash(git:*)]");
+    // Without a word about tools it has what rules give.
+    check("permission: {bash: allow}", "- rules bash: allow");
+    check("permission: {'*': allow}", "-");
+    check("permission: {bash: allow}\ntools: [Read]", "[Read]");
+    check("permissionRules: ['bash: deny']", "- rules bash: deny");
 }
 
 #[test]

@@ -105,7 +105,7 @@ pub(super) const SETS: &[&str] =
     &["agent", "builtin", "edit", "execute", "read", "runcommands", "runtasks", "search", "todo", "vscode", "web"];
 
 /// The tools that a name of another system stands for, however it is spelled; none where it is none of them.
-pub(in crate::tools) fn alias(name: &str) -> &'static [&'static str] {
+pub(crate) fn alias(name: &str) -> &'static [&'static str] {
     let wanted = fold(alone(name));
     ALIASES.iter().find(|(alias, _)| *alias == wanted).map_or(&[], |(_, names)| names)
 }

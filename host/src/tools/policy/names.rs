@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{ToolName, glob, subject};
 use crate::registry::{fold, is_all};
+use crate::servers::{fitted, is_model_name};
 use crate::tools::grants;
 
 /// Whether `name`, as a list of tools has it, gives `tool`.
@@ -26,11 +27,11 @@ pub(super) fn denies(name: &str, tool: ToolName<'_>, aliases: &BTreeMap<String, 
     let means = |wanted: &str| is_tool(wanted, tool) || grants::denies(wanted, &whole, aliases);
     let by_alias = || aliases.iter().any(|(alias, wanted)| fold(alias) == fold(name) && means(wanted));
     let by_role = || tool.server.is_some_and(|server| subject::means_too(name, server, tool.tool));
-    grants::denies(name, &whole, aliases) || by_alias() || by_role()
+    grants::denies(name, &whole, aliases) || is_tool(name, tool) || by_alias() || by_role()
 }
 
-/// Whether `name` is a tool of a server: `mcp__s__t`, `mcp__s__*`, `mcp__s`, `s/t`, `s/*`, `@s/t`, `@s`, `s__t`, `mcp_s_t`, or
-/// `t` alone.
+/// Whether `name` is a tool of a server: `mcp__s__t`, `mcp__s__*`, `mcp__s`, `s/t`, `s/*`, `@s/t`, `@s`, `s__t`, `mcp_s_t`,
+/// `t` alone, the name by which a model calls it, or as opencode has it, `s_t`, `s_*` or any other glob over that.
 pub(super) fn is_tool(name: &str, tool: ToolName<'_>) -> bool {
     let Some(server) = tool.server else { return name.trim() == tool.tool };
     let same_tool = |part: &str| {
@@ -38,16 +39,73 @@ pub(super) fn is_tool(name: &str, tool: ToolName<'_>) -> bool {
         if part.contains('*') { glob::matches(&part, &tool) } else { fold(&part) == fold(&tool) }
     };
     let parts = |(of, tool): (&str, Option<&str>)| is_server(of, server) && tool.is_none_or(same_tool);
-    readings(name).into_iter().any(parts) || (is_alone(name) && same_tool(name.trim()))
+    let joined = || joined(name).is_some_and(|name| glob::matches(&name, &plain(&format!("{server}_{}", tool.tool))));
+    readings(name).into_iter().any(parts)
+        || (is_alone(name) && same_tool(name.trim()))
+        || joined()
+        || is_model_name(name.trim(), server, tool.tool)
+}
+
+/// Whether `name`, which [`is_tool`] takes for a tool of a server, is the name of that one tool to the letter; `shown` is
+/// the name by which a model calls it.
+pub(super) fn is_exactly(name: &str, tool: ToolName<'_>, shown: &str) -> bool {
+    let (name, server) = (name.trim(), tool.server.unwrap_or_default());
+    let whole = |(of, part): (&str, Option<&str>)| is_server(of, server) && part == Some(tool.tool);
+    let joined = || plain_server(name, server).is_some_and(|rest| rest == tool.tool);
+    name == shown || name == tool.tool || readings(name).into_iter().any(whole) || joined()
+}
+
+/// Whether `name` is one of `all` tools of a server to the letter, each with the name by which a model calls it, and `tool`,
+/// which is `shown` so, only in another spelling.
+pub(super) fn means_another(
+    name: &str,
+    tool: ToolName<'_>,
+    shown: &str,
+    all: &[(&str, &str)],
+    aliases: &BTreeMap<String, String>,
+) -> bool {
+    let name = aliases.get(name).map_or(name, String::as_str);
+    let of_role = || tool.server.is_some_and(|server| subject::means(name, server, tool.tool));
+    let server = tool.server;
+    let exactly = |tool: &str, shown: &str| is_exactly(name, ToolName { server, tool }, shown);
+    !all.is_empty()
+        && is_tool(name, tool)
+        && !of_role()
+        && !exactly(tool.tool, shown)
+        && all.iter().any(|(tool, shown)| exactly(tool, shown))
 }
 
 /// Whether `name` names a server, or tools of it, in one of the ways of [`is_tool`]; the name of a tool alone does not.
 pub(crate) fn names_server(name: &str, server: &str) -> bool {
-    is_all(name) || readings(name).into_iter().any(|(of, _)| is_server(of, server))
+    let joined =
+        || joined(name).is_some_and(|name| glob::may_match(&name, &plain(&format!("{server}_{}", glob::HOLE))));
+    is_all(name) || readings(name).into_iter().any(|(of, _)| is_server(of, server)) || joined()
+}
+
+/// A name in which nothing but a `_` may stand between a server's name and a tool's, plain; none where it is another
+/// spelling, or the name of a tool that the host or another system has itself.
+fn joined(name: &str) -> Option<String> {
+    let name = name.trim();
+    let other = name.contains(['/', '@', ':', '.']) || name.contains("__") || of_mcp(name).is_some();
+    let is_group = name.contains('*') && name.contains(char::is_alphanumeric);
+    let known = || !grants::alias(name).is_empty() || grants::is_foreign(name);
+    (!other && (is_group || (name.contains('_') && !known()))).then(|| plain(name))
+}
+
+/// What stands behind the name of `server` and a `_` in `name`.
+fn plain_server<'a>(name: &'a str, server: &str) -> Option<&'a str> {
+    let (head, rest) = (name.get(..server.len())?, name.get(server.len()..)?);
+    rest.strip_prefix('_').filter(|_| joined(name).is_some() && plain(head) == plain(server))
+}
+
+/// A name in small letters, with `_` for what opencode does not take in one.
+fn plain(name: &str) -> String {
+    let sign = |c: char| if c.is_alphanumeric() || matches!(c, '-' | '*' | '?' | glob::HOLE) { c } else { '_' };
+    name.chars().map(sign).flat_map(char::to_lowercase).collect()
 }
 
 fn is_server(part: &str, server: &str) -> bool {
-    part == "*" || fold(part) == fold(server)
+    part == "*" || fold(part) == fold(server) || part == fitted(server)
 }
 
 /// Whether it is the name of a tool, without a server's.
@@ -121,6 +179,11 @@ mod tests {
             "*/list_issues",
             "@git-hub",
             "@git-hub/list_issues",
+            "git-hub_list_issues",
+            "git-hub_*",
+            "Git-Hub_List*",
+            "git-*",
+            "*_issues",
         ] {
             check(name, true);
         }
@@ -144,6 +207,11 @@ mod tests {
             "@git",
             "git-hub.list_issues",
             "mcp__git__hub_list_issues",
+            "git-hub_list",
+            "git-hub_list_issues_of",
+            "git_*",
+            "github_*",
+            "hub_list_issues",
         ] {
             check(name, false);
         }
@@ -170,11 +238,42 @@ mod tests {
             ("query", "db", false),
             ("dbx__query", "db", false),
             ("Read", "db", false),
+            ("db_query", "db", true),
+            ("db_*", "db", true),
+            ("d*", "db", true),
+            ("*_query", "db", true),
+            ("dbx_*", "db", false),
+            ("read_file", "read", false),
+            ("run_tests", "run", false),
         ] {
             assert_eq!(names_server(name, server), want, "{name} {server}");
             let gives = is_tool(name, ToolName { server: Some(server), tool: "query" });
             assert!(!gives || want || name == "query", "{name} gives a tool of {server}, which nothing starts");
         }
+    }
+
+    /// However a tool is called, the name by which a model calls it names it.
+    #[test]
+    fn names_that_were_made_to_fit() {
+        let long = "l".repeat(80);
+        let cut = format!("x__{}_", "l".repeat(54));
+        for (server, tool, shown) in [
+            ("x", "bad name!", "x__bad_name_"),
+            ("x", "bad.name", "x__bad_name"),
+            ("my.db", "q", "my_db__q"),
+            ("x", "echo", "x__echo"),
+        ] {
+            let of = ToolName { server: Some(server), tool };
+            assert!(stands_for(shown, of, &BTreeMap::new()) && denies(shown, of, &BTreeMap::new()), "{shown}");
+            assert!(names_server(shown, server), "{shown}");
+        }
+        let hashed = |tool: &str| crate::servers::model_name("x", tool);
+        for tool in [long.as_str(), "bad name!"] {
+            let of = ToolName { server: Some("x"), tool };
+            assert!(stands_for(&hashed(tool), of, &BTreeMap::new()), "{tool}");
+            assert!(!stands_for(&hashed("other"), of, &BTreeMap::new()), "{tool}");
+        }
+        assert!(hashed(&long).starts_with(&cut), "{}", hashed(&long));
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::entry::Entry;
-use super::{Policy, TALK, ToolName};
-use crate::registry::Definition;
+use super::{Policy, TALK, ToolName, names_server};
+use crate::registry::{Action, Definition};
 use crate::servers::{Configured, brings};
 
 /// What `child` may do that `parent` may not: names for a message. `tools` are those of the host and the app that the child
@@ -27,13 +27,14 @@ pub(crate) fn exceeds(
         let of_host = tools.iter().any(|tool| of_child.stands_for(entry, ToolName { server: None, tool }));
         let name = &entry.name;
         let of_server = || configured.iter().any(|one| brings(&one.name, name, aliases));
-        !of_host && (!servers.is_empty() || of_server())
+        // Of all tools, those of the host were compared.
+        (!of_host || entry.is_all()) && (!servers.is_empty() || of_server())
     };
-    let asked: Vec<&Entry> = of_child.allow.iter().flatten().filter(asks).collect();
+    let asked: Vec<&Entry> = of_child.allow.iter().flatten().chain(&of_child.by_rules).filter(asks).collect();
     if !servers.is_empty() || !asked.is_empty() {
         let held = self::servers(parent);
         more.extend(servers.iter().filter(|one| !held.contains(one)).map(|(name, _)| format!("the server {name}")));
-        more.extend(of_child.wider_servers(&of_parent, &asked));
+        more.extend(of_child.wider_servers(&of_parent, &asked, &servers, &held));
     }
     more
 }
@@ -62,6 +63,9 @@ pub(crate) fn allows_itself(
     has && policy.judge(tool, arguments) == super::Verdict::Allow
 }
 
+/// The name of a tool server, and all that its definition says of it.
+type Server = (String, String);
+
 impl Policy {
     /// Whether it lets more calls of a tool pass than `other`.
     fn is_wider(&self, other: &Self, tool: ToolName<'_>) -> bool {
@@ -88,37 +92,44 @@ impl Policy {
         let refused = other.deny.iter().filter(concerns).any(|entry| !has(&self.deny, entry));
         let asked = other.ask.iter().filter(concerns).any(|entry| !has(&self.ask, entry) && !has(&self.deny, entry));
         // Rules whose order counts are the same, or they are not.
-        let about = |policy: &Self| -> Vec<String> {
-            let all = policy.ordered.iter().map(|(entry, _)| entry);
-            all.filter(|entry| tool.is_none_or(|tool| policy.concerns(entry, tool)))
-                .map(|entry| entry.written.clone())
+        let about = |policy: &Self| -> Vec<(String, bool)> {
+            let about = |entry: &Entry, action| {
+                tool.is_none_or(|tool| policy.concerns(entry, tool) || policy.rules(entry, action, tool))
+            };
+            let all = policy.ordered.iter().filter(|(entry, action)| about(entry, *action));
+            all.map(|(entry, action)| (entry.written.clone(), *action != Action::Allow || !entry.patterns.is_empty()))
                 .collect()
         };
         let ordered = about(other);
-        refused || asked || (!ordered.is_empty() && ordered != about(self))
+        // What only allows all calls keeps nobody from any.
+        refused || asked || (ordered.iter().any(|(_, limits)| *limits) && ordered != about(self))
     }
 
-    /// What it gives of tools of servers that `other` does not: both have the same servers, and it asks for `asked`.
-    fn wider_servers(&self, other: &Self, asked: &[&Entry]) -> Vec<String> {
+    /// What it gives of tools of servers that `other` does not: it asks for `asked`, it has the servers `servers` of its own,
+    /// and the other one those of `others`.
+    fn wider_servers(&self, other: &Self, asked: &[&Entry], servers: &[Server], others: &[Server]) -> Vec<String> {
         let mut more = Vec::new();
         if other.readonly && !self.readonly {
             more.push("tools of servers that change something".to_owned());
         }
-        if let Some(held) = &other.allow {
-            let all = held.iter().any(|entry| entry.is_all() && entry.patterns.is_empty());
+        // Without a word about tools it has those of its own servers, and what its rules give.
+        let held = other.allow.as_ref().unwrap_or(&other.by_rules);
+        if !held.iter().any(|entry| entry.is_all() && entry.patterns.is_empty()) {
             let named = |entry: &Entry| {
                 held.iter().any(|own| {
                     own.written.eq_ignore_ascii_case(&entry.written)
                         || (own.patterns.is_empty() && own.name.eq_ignore_ascii_case(&entry.name))
                 })
             };
-            match &self.allow {
-                _ if all => {}
-                None => more.push("all tools of its servers".to_owned()),
-                Some(_) => {
-                    more.extend(asked.iter().filter(|entry| !named(entry)).map(|entry| entry.written.clone()));
-                }
+            let of_own = |entry: &Entry| {
+                let own = || others.iter().any(|(own, _)| names_server(&entry.name, own));
+                other.allow.is_none() && !entry.is_all() && own()
+            };
+            if self.allow.is_none() && other.allow.is_some() && !servers.is_empty() {
+                more.push("all tools of its servers".to_owned());
             }
+            let wider = asked.iter().filter(|entry| !named(entry) && !of_own(entry));
+            more.extend(wider.map(|entry| entry.written.clone()));
         }
         if self.lacks_of(other, None) {
             more.push("calls that are refused or asked about there".to_owned());
@@ -128,7 +139,7 @@ impl Policy {
 }
 
 /// The tool servers of a definition by name, with what each is.
-fn servers(definition: &Definition) -> Vec<(String, String)> {
+fn servers(definition: &Definition) -> Vec<Server> {
     use serde_json::Value;
     let named = |value: &Value| match value {
         Value::Object(map) => map.get("name").and_then(Value::as_str).map_or_else(

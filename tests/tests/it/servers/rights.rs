@@ -133,6 +133,30 @@ async fn a_name_that_the_configuration_maps_is_a_tool_of_a_server() {
     check("s__env", "[Frob]", "no tool `s__echo`", "[]").await;
 }
 
+/// Maps of opencode give tools of a configured server, by the names that opencode has for them.
+#[tokio::test]
+async fn maps_of_permissions_give_tools_of_configured_servers() {
+    let check = async |keys: &str, echo: &str, env: &str| {
+        let text = format!("---\nname: a\ndescription: d\n{keys}\n---\nYou are a.\n");
+        for (tool, last) in [("s__echo", echo), ("s__env", env)] {
+            let steps = calls(&[(tool, json!({ "text": "here PATH" }))]);
+            let mut bed = Bed::new(RUNNER, &[("a.md", &text)], &script(&[("a", steps)]));
+            bed.servers = configured(&json!({}));
+            let served = Served::open(bed).await;
+            let spawned = served.client.spawn("a", "go").await;
+            served.client.end(&spawned).await;
+            let told = served.client.mail(&spawned).await.pop().unwrap_or_default();
+            assert!(told.contains(last), "{keys} {tool}: {told} {spawned}");
+        }
+    };
+    let (echo, env) = ("here", "PATH");
+    check("tools: {'s__*': false, s__echo: true}", echo, "no tool `s__env`").await;
+    check("permission: {'s_*': deny, s_echo: allow}", echo, "no tool `s__env`").await;
+    check("permission: {'*': deny, 's_*': allow}", echo, env).await;
+    check("permission: {'s_*': allow, s_env: deny}", echo, "no tool `s__env`").await;
+    check("permission: {s_echo: deny}", "no tool `s__echo`", "no tool `s__env`").await;
+}
+
 #[tokio::test]
 async fn what_is_switched_off_or_unreadable_is_told() {
     for (servers, why) in [

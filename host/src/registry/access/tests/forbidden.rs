@@ -177,7 +177,7 @@ fn rules_of_markdown() {
             ("permissionRules: [perhaps]", "[] access_closed@4"),
             ("askTools: [Bash, 'Read(.env)']", "- ask Bash Read(.env)"),
             ("askTools: true", "[] ask true access_closed@4"),
-            ("permission: {read: {'*': allow, 'docs/*': allow}}", "-"),
+            ("permission: {read: {'*': allow, 'docs/*': allow}}", "- rules read: allow"),
             ("tools: {read: {'src/*': allow}}", "[] not read access_closed@4"),
             ("permission: {read: deny, read: allow}", "- not read"),
             ("permission: {'*': deny, '*': allow}", "[]"),

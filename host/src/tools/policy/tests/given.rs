@@ -52,6 +52,56 @@ fn tools_that_are_offered() {
     );
     check("disallowedTools: '*'", &[]);
     check("permission: {'*': deny, bash: {'git *': allow}}", &["shell__run_command"]);
+    // Maps of opencode: the last rule that fits counts, and `server_tool` is a tool of a server.
+    let git_hub = ["git-hub__list_issues"];
+    check("tools: {'git-hub__*': false, git-hub__list_issues: true}", &git_hub);
+    check(
+        "tools: {'*': true, 'git-hub_*': false, 'git-hub_list_*': true, 'fs*': false}",
+        &["shell__run_command", "git-hub__list_issues", "web__fetch"],
+    );
+    check(
+        "tools: {'*': true, 'git-hub_*': false, git-hub_others: true}",
+        &["fs__read_text_file", "fs__write_file", "fs__edit_file", "shell__run_command", "web__fetch"],
+    );
+    check("permission: {'*': deny, 'git-hub_*': allow}", &git_hub);
+    check("permission: {'git-hub_*': deny, git-hub_list_issues: allow}", &git_hub);
+    check("permission: {'git-hub_*': allow, '*': deny}", &[]);
+    check("tools: {git-hub_list_issues: false, 'fs_*': false}", &["shell__run_command", "web__fetch"]);
+    // Without a word about tools: those of its own servers, and what rules give.
+    check("permission: {bash: ask}", &["shell__run_command"]);
+    check("permission: {bash: {'rm *': deny}}", &["shell__run_command"]);
+    check("mcpServers: [web]\npermission: {bash: {'*': deny, 'git *': allow}}", &["shell__run_command", "web__fetch"]);
+    check("mcpServers: [fs, web]\npermission: {'fs_*': deny, fs_edit_file: allow}", &["fs__edit_file", "web__fetch"]);
+    check(
+        "permissionRules: ['bash: deny']",
+        &["fs__read_text_file", "fs__write_file", "fs__edit_file", "git-hub__list_issues", "web__fetch"],
+    );
+}
+
+/// A tool that is given to the letter brings no other of its server that is spelled nearly so.
+#[test]
+fn tools_of_nearly_the_same_name() {
+    let check = |keys: &str, all: &[(&str, &str)], offered: &[&str]| {
+        let policy = policy(keys, None);
+        let is = |(tool, shown): &(&str, &str)| policy.offers_beside(ToolName { server: Some("x"), tool }, shown, all);
+        let got: Vec<&str> = all.iter().filter(|one| is(one)).map(|(tool, _)| *tool).collect();
+        assert_eq!(got, offered, "{keys}");
+    };
+    let both = [("read_page", "x__read_page"), ("readPage", "x__readPage")];
+    check("tools: [x__read_page]", &both, &["read_page"]);
+    check("tools: [mcp__x__readPage]", &both, &["readPage"]);
+    check("tools: [x_read_page]", &both, &["read_page"]);
+    check("tools: [readPage]", &both, &["readPage"]);
+    check("tools: [x/read_page, x/readPage]", &both, &["read_page", "readPage"]);
+    check("tools: ['x__*']", &both, &["read_page", "readPage"]);
+    check("tools: [x__ReadPage]", &both, &["read_page", "readPage"]);
+    check("tools: [x__read_page]", &both[1..], &["readPage"]);
+    check("disallowedTools: [x__read_page]", &both, &[]);
+    // By the name that a model is told.
+    let fitted = [("bad name", "x__bad_name_0a1b2c"), ("bad_name", "x__bad_name_3d4e5f"), ("worse!", "x__worse_")];
+    check("tools: [x__bad_name]", &fitted, &["bad_name"]);
+    check("tools: [x__worse_]", &fitted, &["worse!"]);
+    check("disallowedTools: [x__worse_]", &fitted, &["bad name", "bad_name"]);
 }
 
 #[test]
@@ -123,4 +173,13 @@ fn more_than_another_has() {
     check("tools: ['Bash(ls:*)']", "tools: [Bash]", &[]);
     check("tools: [WebFetch, NoSuchTool]", "tools: [Read]", &[]);
     check("tools: [ask_parent]", "tools: [Read]", &[]);
+    // Without a word about tools it has no more of configured servers than its rules give.
+    check("tools: [Bash]", "model: y", &["Bash"]);
+    check("tools: '*'", "tools: [Read]", &["*"]);
+    check("tools: '*'", "tools: '*'", &[]);
+    check("permission: {bash: allow}", "tools: [Read]", &["bash"]);
+    check("tools: [Bash]", "permission: {bash: allow}", &[]);
+    check("tools: [Bash]", "permission: {bash: ask}", &["calls that are refused or asked about there"]);
+    check("mcpServers: [fs]", "mcpServers: [fs]\npermission: {bash: allow}", &[]);
+    check("mcpServers: [fs]\ntools: [fs/write]", "mcpServers: [fs]", &[]);
 }
