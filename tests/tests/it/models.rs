@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 mod answers;
 mod conversations;
 mod failures;
+mod given;
 mod pictures;
 mod requests;
 mod settings;
