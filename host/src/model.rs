@@ -43,7 +43,7 @@ pub struct Ask {
     /// The prompt above the conversation.
     pub system: Option<String>,
     /// The conversation, oldest first. A system message stands only at the end: what the host tells of this call, which is
-    /// no part of the conversation.
+    /// no part of the conversation. It goes last, behind all that a provider keeps in its cache.
     pub messages: Vec<Message>,
     /// The tools that may be called.
     pub tools: Vec<ToolSpec>,

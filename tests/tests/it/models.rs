@@ -15,6 +15,7 @@ mod requests;
 mod settings;
 mod shown;
 mod thoughts;
+mod word;
 
 /// The key of all tests. It may be in a header and nowhere else.
 const KEY: &str = "sk-test-7f3a9";
