@@ -11,10 +11,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 pub(in crate::tools) use self::aliases::alias;
-use self::aliases::{ALIASES, DEFAULT_GRANTS, SPAWNING, TALK};
+use self::aliases::{ALIASES, DEFAULT_GRANTS, SPAWNING};
 use self::denied::Known;
 pub(crate) use self::foreign::is_foreign;
 pub(crate) use self::roles::{roles_of, why_unavailable};
+use super::talk::TALK;
 use super::{Tool, policy};
 use crate::registry::{Definition, bare, is_held, is_spawner, nearest_name, pattern, several, subject};
 

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
+use super::talk::TALK;
 use crate::registry::{Action, Definition, Subject, several, subject};
 
 mod calls;
@@ -28,8 +29,6 @@ use self::entry::{Entry, Style};
 pub(crate) use self::names::names_server;
 pub(crate) use self::wider::{allows_itself, exceeds};
 
-/// Tools that are a word with those around the process: no `*` has anybody asked before them.
-const TALK: &[&str] = &["ask_parent", "check_answer", "final_answer", "recv_message", "send_message"];
 /// Names of one message.
 const NAMED_MAX: usize = 8;
 
@@ -40,6 +39,11 @@ pub struct ToolName<'a> {
     pub server: Option<&'a str>,
     /// Its name there.
     pub tool: &'a str,
+}
+
+/// Whether a tool is a word with those around the process: no `*` has anybody asked before it.
+fn is_talk(tool: ToolName<'_>) -> bool {
+    tool.server.is_none() && (TALK.contains(&tool.tool) || tool.tool == "final_answer")
 }
 
 /// What becomes of a call.
@@ -148,7 +152,7 @@ impl Policy {
             return refuses(rule);
         }
         for entry in self.ask.iter().filter(|entry| self.concerns(entry, tool)) {
-            let exempt = entry.is_all() && TALK.contains(&tool.tool) && tool.server.is_none();
+            let exempt = entry.is_all() && is_talk(tool);
             if !exempt && calls.may_be(entry).unwrap_or(true) {
                 return Verdict::Ask { rule: entry.written.clone() };
             }
@@ -200,7 +204,7 @@ impl Policy {
     /// What the last of the rules whose order counts says.
     fn last(&self, calls: &Calls<'_>) -> Result<Verdict, String> {
         let about = |entry: &Entry| {
-            let exempt = entry.is_all() && TALK.contains(&calls.tool.tool) && calls.tool.server.is_none();
+            let exempt = entry.is_all() && is_talk(calls.tool);
             let same = entry.subject().is_some_and(|about| calls.subject == Some(about));
             !exempt && (entry.is_all() || same || self.stands_for(entry, calls.tool))
         };
