@@ -21,7 +21,8 @@ pub use scripted::ScriptedModel;
 
 /// A language model.
 ///
-/// Dropping the future stops the call. An implementation makes one attempt; whoever asks repeats it.
+/// Dropping the future stops the call. An implementation makes one attempt (one more where the call was refused for
+/// something that it can leave out); whoever asks repeats it.
 pub trait Model: Send + Sync {
     /// Answers a conversation. `seen` is told what comes in while it comes in.
     ///
