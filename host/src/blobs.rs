@@ -59,12 +59,17 @@ impl Blob {
     /// What a conversation says of it: a line with its handle, and the picture where it is one. `what` it is: `picture`.
     #[must_use]
     pub fn parts(&self, what: &str) -> Vec<Part> {
-        let mut parts = vec![Part::text(self.line(what))];
-        if is_picture(&self.mime_type) {
-            let handle = self.handle().to_string();
-            parts.push(Part::Image { mime_type: self.mime_type.clone(), data: None, blob: Some(handle) });
-        }
-        parts
+        std::iter::once(Part::text(self.line(what))).chain(self.picture()).collect()
+    }
+
+    /// The picture that it is, by its handle; none where it is something else.
+    #[must_use]
+    pub fn picture(&self) -> Option<Part> {
+        is_picture(&self.mime_type).then(|| Part::Image {
+            mime_type: self.mime_type.clone(),
+            data: None,
+            blob: Some(self.handle().to_string()),
+        })
     }
 
     /// Its size, bytes.

@@ -21,7 +21,8 @@ pub use scripted::ScriptedModel;
 
 /// A language model.
 ///
-/// Dropping the future stops the call. An implementation makes one attempt; whoever asks repeats it.
+/// Dropping the future stops the call. An implementation makes one attempt (one more where the call was refused for
+/// something that it can leave out); whoever asks repeats it.
 pub trait Model: Send + Sync {
     /// Answers a conversation. `seen` is told what comes in while it comes in.
     ///
@@ -43,7 +44,7 @@ pub struct Ask {
     /// The prompt above the conversation.
     pub system: Option<String>,
     /// The conversation, oldest first. A system message stands only at the end: what the host tells of this call, which is
-    /// no part of the conversation.
+    /// no part of the conversation. It goes last, behind all that a provider keeps in its cache.
     pub messages: Vec<Message>,
     /// The tools that may be called.
     pub tools: Vec<ToolSpec>,

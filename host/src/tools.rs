@@ -47,6 +47,7 @@ pub(crate) mod record;
 pub mod schema;
 pub(crate) mod service_context;
 mod spawn;
+mod talk;
 mod texts;
 pub(crate) mod usage;
 mod wait;

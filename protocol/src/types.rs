@@ -108,8 +108,11 @@ pub struct AssistantBrief {
 pub struct Input {
     /// Where it lies, as the caller named it.
     pub path: String,
-    /// What is in it.
+    /// What is in it; of a picture, a line that tells of it.
     pub content: String,
+    /// The picture that it is, by its handle: to be shown to the model behind that line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub picture: Option<Part>,
 }
 
 /// A tool that a model can call.

@@ -2,7 +2,7 @@
 
 use assistant_protocol::ids::ThreadId;
 use assistant_protocol::types::{
-    Content, LlmRequestParams, LlmRequestResult, Message, Part, Role, RunParams, ToolCallResult,
+    Content, Input, LlmRequestParams, LlmRequestResult, Message, Part, Role, RunParams, ToolCallResult,
 };
 use serde_json::Value;
 
@@ -47,15 +47,10 @@ impl Conversation {
         if !assistant.system_prompt.trim().is_empty() {
             messages.insert(0, Message::text(Role::System, assistant.system_prompt));
         }
-        let context = context.iter().map(|text| format!("<context>\n{}\n</context>", inside(text)));
-        let inputs = inputs.iter().flatten().map(|input| match input.content.as_str() {
-            "" => format!("<file path=\"{}\" empty=\"true\"></file>", in_quotes(&input.path)),
-            content => format!("<file path=\"{}\">\n{}\n</file>", in_quotes(&input.path), inside(content)),
-        });
-        let task: Vec<String> = context.chain(inputs).chain(query).collect();
-        if !task.is_empty() {
-            messages.push(Message::text(Role::User, task.join("\n\n")));
-        }
+        let context = context.map(|text| (format!("<context>\n{}\n</context>", inside(&text)), None));
+        let inputs = inputs.into_iter().flatten().map(|input| (file(&input), input.picture));
+        let pieces = context.into_iter().chain(inputs).chain(query.map(|text| (text, None)));
+        messages.extend(task(pieces));
     }
 
     /// What to ask the model with.
@@ -96,6 +91,37 @@ impl Conversation {
 /// The result of a call that failed in a way that the model can mend.
 pub(crate) fn error_result(text: impl Into<String>) -> ToolCallResult {
     ToolCallResult { content: vec![Part::text(text)], structured_content: None, is_error: true, end_run: None }
+}
+
+/// A file of a task, in its marker.
+fn file(Input { path, content, picture: _ }: &Input) -> String {
+    let path = in_quotes(path);
+    match content.as_str() {
+        "" => format!("<file path=\"{path}\" empty=\"true\"></file>"),
+        content => format!("<file path=\"{path}\">\n{}\n</file>", inside(content)),
+    }
+}
+
+/// A task of several pieces, with a blank line between them, as one message; none where there is no piece. A picture
+/// stands behind the text that tells of it.
+fn task(pieces: impl Iterator<Item = (String, Option<Part>)>) -> Option<Message> {
+    let (mut parts, mut text, mut between) = (Vec::new(), String::new(), "");
+    for (piece, picture) in pieces {
+        text.push_str(std::mem::replace(&mut between, "\n\n"));
+        text.push_str(&piece);
+        if let Some(picture) = picture {
+            parts.extend([Part::text(std::mem::take(&mut text)), picture]);
+        }
+    }
+    let content = match (parts.is_empty(), between.is_empty()) {
+        (true, true) => return None,
+        (true, false) => Content::Text(text),
+        (false, _) => {
+            parts.extend((!text.is_empty()).then(|| Part::text(text)));
+            Content::Parts(parts)
+        }
+    };
+    Some(Message { role: Role::User, content })
 }
 
 fn wanted(content: &Content) -> Vec<Wanted> {

@@ -11,6 +11,7 @@
 //! read, so that a picture of some megabytes takes minutes or never comes.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use assistant_protocol::types::{Content, Message, Part, Role};
@@ -122,6 +123,8 @@ pub struct NetworkModel {
     address: address::Address,
     key: Option<HeaderValue>,
     config: NetworkConfig,
+    /// It said so: pictures are told to it in words from then on.
+    takes_no_pictures: AtomicBool,
 }
 
 /// What a call says, written by its format.
@@ -161,23 +164,36 @@ impl NetworkModel {
         if let Some(key) = &mut key {
             key.set_sensitive(true);
         }
-        Ok(Self { client, address, key, config })
+        Ok(Self { client, address, key, config, takes_no_pictures: AtomicBool::new(false) })
     }
 
-    /// The call with its deadline, and its failure in words.
-    async fn call(&self, ask: &Ask, seen: &(dyn Fn(Progress) + Sync)) -> Result<Answer, ModelError> {
-        let NetworkConfig { wire, model, bounds, .. } = &self.config;
+    /// The call with its deadline.
+    async fn attempt(&self, ask: &Ask, seen: &(dyn Fn(Progress) + Sync)) -> Result<Told, Failure> {
+        let NetworkConfig { wire, bounds, .. } = &self.config;
         let answer = stream::answer(self.request(ask), bounds, wire.traits().framing, self.fold(), seen);
         let outcome = tokio::time::timeout(Duration::from_millis(bounds.call_ms), answer).await;
         let late = format!("the answer was not whole after {} ms", bounds.call_ms);
-        let outcome = outcome.map_err(|_| Failure::new(ModelErrorKind::TimedOut, late)).flatten();
+        outcome.map_err(|_| Failure::new(ModelErrorKind::TimedOut, late)).flatten()
+    }
+
+    /// The answer, or its failure in words. A call that was refused for nothing but its pictures is made again without.
+    async fn call(&self, mut ask: Ask, seen: &(dyn Fn(Progress) + Sync)) -> Result<Answer, ModelError> {
+        let NetworkConfig { wire, model, .. } = &self.config;
+        if self.takes_no_pictures.load(Ordering::Relaxed) {
+            pictures::in_words(&mut ask.messages);
+        }
+        let mut outcome = self.attempt(&ask, seen).await;
+        if outcome.as_ref().is_err_and(Failure::refuses_pictures) && pictures::in_words(&mut ask.messages) {
+            self.takes_no_pictures.store(true, Ordering::Relaxed);
+            outcome = self.attempt(&ask, seen).await;
+        }
         let told = outcome.map_err(|failure| {
             let failure = if *wire == Wire::Ollama { ollama::failure(failure) } else { failure };
             let key = self.config.key.as_ref();
-            failure.told(&Speaker { provider: wire.provider(), host: &self.address.host, model, key }, ask)
+            failure.told(&Speaker { provider: wire.provider(), host: &self.address.host, model, key }, &ask)
         })?;
         let Told { mut parts, finish, usage, model: told_model } = told;
-        ids::mint(&mut parts, ask);
+        ids::mint(&mut parts, &ask);
         let message = Message { role: Role::Assistant, content: Content::Parts(parts) };
         Ok(Answer { message, finish, usage, model: told_model.unwrap_or_else(|| model.clone()) })
     }
@@ -242,7 +258,7 @@ impl Model for NetworkModel {
         ask: Ask,
         seen: &'a (dyn Fn(Progress) + Sync),
     ) -> BoxFuture<'a, Result<Answer, ModelError>> {
-        async move { self.call(&ask, seen).await }.boxed()
+        self.call(ask, seen).boxed()
     }
 
     fn provider(&self) -> &str {

@@ -1,10 +1,15 @@
 //! Schemas of servers' tools as every model takes them. What is sent to the server stays what it asked for.
+//!
+//! They are made smaller than they are, to be read; the schema of a result (`output_schema::portable`) may only be made
+//! wider, because what fits is checked by it, and so the two are not one.
+
+use std::ptr;
 
 use serde_json::{Map, Value, json};
 
 /// How deep a schema is read; below that it says nothing.
 const DEPTH_MAX: usize = 24;
-/// Parts of one schema with all references filled in.
+/// Parts of one schema with all references filled in, each cycle once.
 const PARTS_MAX: usize = 5_000;
 /// Keywords that models' providers refuse or that only validators need.
 const LEFT_OUT: &[&str] =
@@ -17,8 +22,8 @@ const DATA: &[&str] = &["enum", "const", "default", "required", "type"];
 /// The schema of a tool's arguments: an object, without references, and none of the unions at its top that providers
 /// refuse. A schema that is longer than `bytes_max`, or none, loses all but the names of its arguments.
 pub(super) fn portable(schema: &Value, bytes_max: usize) -> Value {
-    let mut parts = PARTS_MAX;
-    let mut found = match part(schema, schema, 0, &mut parts) {
+    let mut root = Root { schema, parts: PARTS_MAX, above: vec![ptr::from_ref(schema)] };
+    let mut found = match part(schema, &mut root, 0) {
         Value::Object(map) => map,
         _ => Map::new(),
     };
@@ -83,18 +88,37 @@ fn merge(schema: &mut Map<String, Value>, union: &str) {
     }
 }
 
+/// The schema that references lead into.
+struct Root<'a> {
+    schema: &'a Value,
+    /// So many more parts may be written out.
+    parts: usize,
+    /// What is being written out because something refers to it: within itself it is left open.
+    above: Vec<*const Value>,
+}
+
+/// What a reference leads to, written out.
+fn referred(to: &str, root: &mut Root<'_>, depth: usize) -> Value {
+    let Some(there) = resolve(root.schema, to) else { return json!({}) };
+    if root.above.contains(&ptr::from_ref(there)) {
+        let open = there.get("type").filter(|kind| *kind == "object");
+        return open.map_or_else(|| json!({}), |kind| json!({ "type": kind }));
+    }
+    root.above.push(ptr::from_ref(there));
+    let found = part(there, root, depth);
+    root.above.pop();
+    found
+}
+
 /// One schema of a schema.
-fn part(schema: &Value, root: &Value, depth: usize, parts: &mut usize) -> Value {
-    if depth > DEPTH_MAX || *parts == 0 {
+fn part(schema: &Value, root: &mut Root<'_>, depth: usize) -> Value {
+    if depth > DEPTH_MAX || root.parts == 0 {
         return json!({});
     }
-    *parts -= 1;
+    root.parts -= 1;
     let Value::Object(map) = schema else { return json!({}) };
     if let Some(to) = map.get("$ref") {
-        let mut found = match to.as_str().and_then(|to| resolve(root, to)) {
-            Some(there) if there != schema => part(there, root, depth + 1, parts),
-            _ => json!({}),
-        };
+        let mut found = to.as_str().map_or_else(|| json!({}), |to| referred(to, root, depth + 1));
         // What stands beside a reference describes its use.
         if let (Some(text), Value::Object(found)) = (map.get("description"), &mut found) {
             found.insert("description".to_owned(), text.clone());
@@ -110,13 +134,11 @@ fn part(schema: &Value, root: &Value, depth: usize, parts: &mut usize) -> Value 
         let value = match value {
             value if DATA.contains(&key) => value.clone(),
             Value::Object(all) if BY_NAME.contains(&key) => {
-                Value::Object(all.iter().map(|(name, one)| (name.clone(), part(one, root, depth + 1, parts))).collect())
+                Value::Object(all.iter().map(|(name, one)| (name.clone(), part(one, root, depth + 1))).collect())
             }
-            Value::Object(_) => part(value, root, depth + 1, parts),
+            Value::Object(_) => part(value, root, depth + 1),
             Value::Array(all) => Value::Array(
-                all.iter()
-                    .map(|one| if one.is_object() { part(one, root, depth + 1, parts) } else { one.clone() })
-                    .collect(),
+                all.iter().map(|one| if one.is_object() { part(one, root, depth + 1) } else { one.clone() }).collect(),
             ),
             // `true` is any value.
             Value::Bool(true) if matches!(key, "items" | "contains") => json!({}),
@@ -263,8 +285,21 @@ mod tests {
             "properties": { "root": { "$ref": "#/$defs/T" } },
             "$defs": { "T": { "properties": { "l": { "$ref": "#/$defs/T" }, "r": { "$ref": "#/$defs/T" } } } },
         });
-        let want = json!({ "type": "object", "properties": { "root": {} } });
-        check(&tree, &want);
+        let within = json!({ "properties": { "l": {}, "r": {} } });
+        check(&tree, &json!({ "type": "object", "properties": { "root": within } }));
+        // What refers to itself by the way is written out once wherever it stands, with its words.
+        let filter = json!({
+            "type": "object", "properties": { "where": { "$ref": "#/$defs/F" }, "having": { "$ref": "#/$defs/F" } },
+            "$defs": { "F": { "type": "object", "properties": {
+                "field": { "type": "string", "description": "A column." },
+                "and": { "type": "array", "items": { "$ref": "#/$defs/F" } }, "not": { "$ref": "#/$defs/F" },
+            } } },
+        });
+        let once = json!({ "type": "object", "properties": {
+            "field": { "type": "string", "description": "A column." },
+            "and": { "type": "array", "items": { "type": "object" } }, "not": { "type": "object" },
+        } });
+        check(&filter, &json!({ "type": "object", "properties": { "where": once, "having": once } }));
         check(&json!({ "$ref": "#" }), &json!({ "type": "object", "properties": {} }));
         let mut deep = json!({ "type": "string" });
         for _ in 0..200 {

@@ -11,11 +11,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 pub(crate) use self::aliases::alias;
-use self::aliases::{ALIASES, DEFAULT_GRANTS, SPAWNING, TALK};
+use self::aliases::{ALIASES, DEFAULT_GRANTS, SPAWNING};
 use self::denied::Known;
 pub(crate) use self::foreign::is_foreign;
 pub(crate) use self::roles::{roles_of, why_unavailable};
 use super::policy::{Policy, ToolName};
+use super::talk::TALK;
 use super::{Tool, policy};
 use crate::registry::{Definition, bare, is_held, is_spawner, nearest_name, pattern, several, subject};
 

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
+use super::talk::TALK;
 use crate::registry::{Action, Definition, Subject, several, subject};
 use crate::trust;
 
@@ -30,8 +31,6 @@ use self::entry::{Entry, Style};
 pub(crate) use self::names::names_server;
 pub(crate) use self::wider::{allows_itself, exceeds};
 
-/// Tools that are a word with those around the process: no `*` has anybody asked before them.
-const TALK: &[&str] = &["ask_parent", "check_answer", "final_answer", "recv_message", "send_message"];
 /// Names of one message.
 const NAMED_MAX: usize = 8;
 
@@ -42,6 +41,11 @@ pub struct ToolName<'a> {
     pub server: Option<&'a str>,
     /// Its name there.
     pub tool: &'a str,
+}
+
+/// Whether a tool is a word with those around the process: no `*` has anybody asked before it.
+fn is_talk(tool: ToolName<'_>) -> bool {
+    tool.server.is_none() && (TALK.contains(&tool.tool) || tool.tool == "final_answer")
 }
 
 /// What becomes of a call.
@@ -176,7 +180,7 @@ impl Policy {
             return refuses(rule);
         }
         for entry in self.ask.iter().filter(|entry| self.concerns(entry, tool)) {
-            let exempt = entry.is_all() && TALK.contains(&tool.tool) && tool.server.is_none();
+            let exempt = entry.is_all() && is_talk(tool);
             if !exempt && calls.may_be(entry).unwrap_or(true) {
                 return Verdict::Ask { rule: entry.written.clone() };
             }
@@ -234,7 +238,7 @@ impl Policy {
 
     /// Whether a rule whose order counts is about calls of a tool; one that refuses, in whatever spelling.
     fn rules(&self, entry: &Entry, action: Action, tool: ToolName<'_>) -> bool {
-        let exempt = entry.is_all() && TALK.contains(&tool.tool) && tool.server.is_none();
+        let exempt = entry.is_all() && is_talk(tool);
         // Files that are read are told by several tools, each of which is allowed or refused by its own name.
         let by_subject = !entry.patterns.is_empty() || action == Action::Ask;
         let same = || by_subject && entry.subject().is_some_and(|about| self.subject(tool) == Some(about));

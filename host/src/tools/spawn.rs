@@ -32,6 +32,7 @@ mod waited;
 pub(super) use choose::session_may;
 
 use choose::{choose, choose_model, let_spawn, working_dir};
+use inputs::Inputs;
 use tighten::Tighter;
 use told::{ModelTold, Spawned};
 use waited::{CancelUnheard, wait_for};
@@ -158,10 +159,9 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
     let schema = schema::wanted(&params, resumed.as_ref(), &definition).await?;
     // It comes with the schema; a definition may name it all the same.
     granted.unavailable.retain(|lack| schema.is_none() || lack.tool != "final_answer");
-    let (files, pictures) = match inputs::read(base.as_deref(), &params.inputs, host.limits().blob_bytes).await? {
-        Some(inputs) => (Some(inputs.files), inputs.pictures),
-        None => (resumed.as_ref().and_then(|resumed| resumed.inputs.clone()), Vec::new()),
-    };
+    let inputs = inputs::read(base.as_deref(), &params.inputs, host.limits().blob_bytes).await?;
+    let earlier = resumed.as_ref().and_then(|resumed| resumed.inputs.clone()).unwrap_or_default();
+    let Inputs { files, pictures } = inputs.behind(earlier)?;
     let working_dir = working_dir(base, params.working_dir.as_deref())?;
     granted.unavailable = lacking::lacking(&host, &definition, granted.unavailable, working_dir.as_deref()).await?;
     let mut limits = tighten::granted(&call, parent.as_ref(), params.limits.as_ref(), &choice.name).await?;
@@ -185,7 +185,7 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
         detached: params.detached,
         resumed_from: params.resume_process_id,
         continues: definition.session == Some(true),
-        inputs: files.map(|files| json!(files).to_string()),
+        inputs: (!files.is_empty()).then(|| json!(files).to_string()),
         output_schema: schema.map(|schema| schema.to_string()),
         limits,
     };

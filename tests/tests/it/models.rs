@@ -9,11 +9,13 @@ use serde_json::{Map, Value, json};
 mod answers;
 mod conversations;
 mod failures;
+mod given;
 mod pictures;
 mod requests;
 mod settings;
 mod shown;
 mod thoughts;
+mod word;
 
 /// The key of all tests. It may be in a header and nowhere else.
 const KEY: &str = "sk-test-7f3a9";

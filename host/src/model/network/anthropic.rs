@@ -35,14 +35,11 @@ pub(super) fn body(ask: &Ask, model: &str, tokens: u32) -> Body {
         let format = json!({ "type": "json_schema", "schema": closed.schema });
         settings.insert("output_config".to_owned(), json!({ "format": format }));
     }
-    let mut system: Vec<_> = ask.system.iter().cloned().collect();
+    let system = ask.system.as_deref().unwrap_or("");
     let mut messages: Vec<(&str, Vec<Value>)> = Vec::new();
     for message in &ask.messages {
         let (role, blocks) = match message.role {
-            Role::System => {
-                system.push(message.content.as_text().into_owned());
-                continue;
-            }
+            Role::System => continue,
             Role::Assistant => ("assistant", blocks(message, model)),
             Role::User | Role::Tool => ("user", blocks(message, model)),
         };
@@ -57,7 +54,6 @@ pub(super) fn body(ask: &Ask, model: &str, tokens: u32) -> Body {
     }
     // Results come first in their message; the rest keeps its order.
     messages.iter_mut().for_each(|(_, blocks)| blocks.sort_by_key(|block| block["type"] != "tool_result"));
-    let system = system.iter().filter(|text| !text.is_empty()).map(String::as_str).collect::<Vec<_>>().join("\n\n");
     let mut tools: Vec<Value> = ask.tools.iter().map(tool).collect();
     let mut conversation = Map::new();
     if is_worth_keeping(ask) {
@@ -74,6 +70,9 @@ pub(super) fn body(ask: &Ask, model: &str, tokens: u32) -> Body {
     if !system.is_empty() {
         conversation.entry("system").or_insert_with(|| json!(system));
     }
+    // Behind the last mark: what is kept ends before it.
+    let word = told::word(ask).map(|word| json!({ "type": "text", "text": word }));
+    push(&mut messages, "user", word.into_iter().collect());
     let messages = messages.into_iter().map(|(role, blocks)| json!({ "role": role, "content": blocks }));
     conversation.insert("messages".to_owned(), messages.collect());
     if !tools.is_empty() {

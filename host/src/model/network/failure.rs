@@ -37,6 +37,18 @@ const UNPAID: [&str; 3] = ["insufficient_quota", "billing", "credit balance"];
 /// Words that mean: the key is wrong, where the status says that the request is.
 const WRONG_KEY: [&str; 3] = ["api key not valid", "api_key_invalid", "invalid_api_key"];
 
+/// Words that mean: this model takes no pictures. From OpenAI, DeepSeek, Ollama, OpenRouter, llama.cpp and vLLM.
+const NO_PICTURES: [&str; 8] = [
+    "not support image",
+    "image input is not supported",
+    "found that support image",
+    "unknown variant `image_url`",
+    "image_url is only supported",
+    "missing data required for image input",
+    "at most 0 image",
+    "not a multimodal model",
+];
+
 /// A failed call.
 #[derive(Debug)]
 pub(super) struct Failure {
@@ -89,6 +101,12 @@ impl Failure {
     /// The HTTP status, if there was one.
     pub(super) fn status(&self) -> Option<u16> {
         self.status
+    }
+
+    /// Whether the provider refused the call because its model takes no pictures.
+    pub(super) fn refuses_pictures(&self) -> bool {
+        let said = self.said.as_deref().unwrap_or_default().to_ascii_lowercase();
+        self.status.is_some_and(|status| status >= 400) && NO_PICTURES.iter().any(|words| said.contains(words))
     }
 
     /// The same in other words.

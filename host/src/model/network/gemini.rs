@@ -34,7 +34,6 @@ pub(super) fn body(ask: &Ask, model: &str, tokens: u32) -> Body {
         generation["responseJsonSchema"] = schema.clone();
     }
     let mut settings = Map::from_iter([("generationConfig".to_owned(), generation)]);
-    let mut system: Vec<_> = ask.system.iter().cloned().collect();
     let mut contents: Vec<Value> = Vec::new();
     let mut waiting = Vec::new();
     for message in &ask.messages {
@@ -44,7 +43,7 @@ pub(super) fn body(ask: &Ask, model: &str, tokens: u32) -> Body {
             push(&mut contents, "user", std::mem::take(&mut waiting));
         }
         match message.role {
-            Role::System => system.push(message.content.as_text().into_owned()),
+            Role::System => {}
             Role::User => push(&mut contents, "user", parts.iter().filter_map(said).collect()),
             Role::Assistant => push(&mut contents, "model", turn(&parts, model, new)),
             Role::Tool => {
@@ -53,10 +52,10 @@ pub(super) fn body(ask: &Ask, model: &str, tokens: u32) -> Body {
             }
         }
     }
+    waiting.extend(told::word(ask).map(|word| json!({ "text": word })));
     push(&mut contents, "user", waiting);
     let mut conversation = Map::from_iter([("contents".to_owned(), Value::Array(contents))]);
-    let system = system.iter().filter(|text| !text.is_empty()).map(String::as_str).collect::<Vec<_>>().join("\n\n");
-    if !system.is_empty() {
+    if let Some(system) = ask.system.as_ref().filter(|system| !system.is_empty()) {
         conversation.insert("systemInstruction".to_owned(), json!({ "parts": [{ "text": system }] }));
     }
     if !ask.tools.is_empty() {
@@ -82,7 +81,8 @@ fn is_new(model: &str) -> bool {
     digits.parse::<u32>().is_ok_and(|version| version >= 3)
 }
 
-/// Adds parts of a role. Responses of one turn belong together, and nothing else beside them.
+/// Adds parts of a role. Responses of one turn belong together, and nothing else beside them: with a text beside them,
+/// Gemini 3 refuses the call. Contents of one role may follow each other.
 fn push(contents: &mut Vec<Value>, role: &str, parts: Vec<Value>) {
     if parts.is_empty() {
         return;

@@ -31,7 +31,8 @@ pub(super) fn body(ask: &Ask, tokens: u32, context_tokens: Option<u32>) -> Body 
             messages.append(&mut waiting);
         }
         match message.role {
-            Role::System | Role::User => messages.push(said(message.role, &message.content.parts())),
+            Role::System => {}
+            Role::User => messages.push(said(&message.content.parts())),
             Role::Assistant => {
                 messages.push(assistant(message));
                 waiting.extend(shown(pictures::made(&message.content)));
@@ -40,6 +41,9 @@ pub(super) fn body(ask: &Ask, tokens: u32, context_tokens: Option<u32>) -> Body 
         }
     }
     messages.append(&mut waiting);
+    if let Some(word) = told::word(ask) {
+        told::say_last(&mut messages, word);
+    }
     let mut conversation = Map::from_iter([("messages".to_owned(), Value::Array(messages))]);
     // There is no way to demand a call, and none to forbid one but to name no tool.
     if !ask.tools.is_empty() && ask.tool_choice != ToolChoice::None {
@@ -56,8 +60,8 @@ pub(super) fn body(ask: &Ask, tokens: u32, context_tokens: Option<u32>) -> Body 
     Body { settings, conversation }
 }
 
-/// A message with its pictures.
-fn said(role: Role, parts: &[Part]) -> Value {
+/// A user's message with its pictures.
+fn said(parts: &[Part]) -> Value {
     let (mut text, mut images) = (String::new(), Vec::new());
     for part in parts {
         match (part, pictures::of(part, USUAL)) {
@@ -67,8 +71,7 @@ fn said(role: Role, parts: &[Part]) -> Value {
             (_, None) => {}
         }
     }
-    let role = if role == Role::System { "system" } else { "user" };
-    let mut message = json!({ "role": role, "content": text });
+    let mut message = json!({ "role": "user", "content": text });
     if !images.is_empty() {
         message["images"] = images.into();
     }
@@ -78,7 +81,7 @@ fn said(role: Role, parts: &[Part]) -> Value {
 fn shown(told: Option<(String, Vec<Part>)>) -> Option<Value> {
     let (words, parts) = told?;
     let parts: Vec<_> = std::iter::once(Part::text(words)).chain(parts).collect();
-    Some(said(Role::User, &parts))
+    Some(said(&parts))
 }
 
 fn assistant(message: &Message) -> Value {

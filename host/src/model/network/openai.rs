@@ -49,7 +49,7 @@ pub(super) fn body(ask: &Ask, model: &str, tokens: u32, own: bool) -> Body {
             messages.extend(pictures_message(&mut pictures));
         }
         match message.role {
-            Role::System => messages.push(json!({ "role": "system", "content": message.content.as_text() })),
+            Role::System => {}
             Role::User => messages.push(json!({ "role": "user", "content": user_content(&message.content) })),
             Role::Assistant => {
                 messages.push(assistant(message, model, own));
@@ -59,6 +59,9 @@ pub(super) fn body(ask: &Ask, model: &str, tokens: u32, own: bool) -> Body {
         }
     }
     messages.extend(pictures_message(&mut pictures));
+    if let Some(word) = told::word(ask) {
+        told::say_last(&mut messages, word);
+    }
     let mut conversation = Map::from_iter([("messages".to_owned(), Value::Array(messages))]);
     if !ask.tools.is_empty() {
         let tools = ask.tools.iter().map(|tool| {

@@ -1,7 +1,7 @@
 //! Pictures on their way to a model: what it takes goes there, and what it does not take is told in words, because a
 //! request with one wrong picture is refused whole, and so is every later one of the conversation.
 
-use assistant_protocol::types::{Content, Part};
+use assistant_protocol::types::{Content, Message, Part};
 
 /// What a provider takes.
 #[derive(Debug, Clone, Copy)]
@@ -64,6 +64,24 @@ pub(super) fn made(content: &Content) -> Option<(String, Vec<Part>)> {
 pub(super) fn of_result(call_id: &str, content: &[Part]) -> Option<(String, Vec<Part>)> {
     let pictures: Vec<_> = among(content).cloned().collect();
     (!pictures.is_empty()).then(|| (format!("Pictures of the result of {call_id}:"), pictures))
+}
+
+/// Puts words in the place of all pictures, for a model that takes none. Whether there were any.
+pub(super) fn in_words(messages: &mut [Message]) -> bool {
+    fn replace(parts: &mut [Part]) -> bool {
+        parts.iter_mut().fold(false, |any, part| match part {
+            Part::Image { mime_type, .. } => {
+                *part = Part::text(format!("[a picture of the type {mime_type}; this model takes no pictures]"));
+                true
+            }
+            Part::ToolResult { content, .. } => replace(content) || any,
+            _ => any,
+        })
+    }
+    messages.iter_mut().fold(false, |any, message| match &mut message.content {
+        Content::Parts(parts) => replace(parts) || any,
+        Content::Text(_) => any,
+    })
 }
 
 /// The picture of a `data:` address.

@@ -38,10 +38,17 @@ pub(super) fn body(ask: &Ask, model: &str, tokens: u32) -> Body {
     for message in &ask.messages {
         let parts = message.content.parts();
         match message.role {
-            Role::System => items.push(json!({ "role": "system", "content": message.content.as_text() })),
+            Role::System => {}
             Role::User => items.extend(user(&parts)),
             Role::Assistant => assistant(&parts, model, &mut items),
             Role::Tool => items.extend(parts.iter().filter_map(result)),
+        }
+    }
+    if let Some(word) = told::word(ask) {
+        let word = json!({ "type": "input_text", "text": word });
+        match items.last_mut().filter(|last| last["role"] == "user").and_then(|last| last["content"].as_array_mut()) {
+            Some(content) => content.push(word),
+            None => items.push(json!({ "role": "user", "content": [word] })),
         }
     }
     let mut conversation = Map::from_iter([("input".to_owned(), Value::Array(items))]);

@@ -1,7 +1,7 @@
 //! What the events of an answer add up to.
 
-use assistant_protocol::types::{Content, FinishReason, Part, Usage};
-use serde_json::{Map, Value};
+use assistant_protocol::types::{Content, FinishReason, Part, Role, Usage};
+use serde_json::{Map, Value, json};
 
 use super::failure::Failure;
 use crate::model::{Ask, ModelErrorKind, Progress};
@@ -75,8 +75,8 @@ pub(super) fn arguments(text: String) -> Result<Value, String> {
 pub(super) fn arguments_back(arguments: &Result<Value, String>) -> Value {
     match arguments {
         Ok(value) if value.is_object() => value.clone(),
-        Ok(value) => serde_json::json!({ "invalid_arguments": value }),
-        Err(text) => serde_json::json!({ "invalid_arguments": text }),
+        Ok(value) => json!({ "invalid_arguments": value }),
+        Err(text) => json!({ "invalid_arguments": text }),
     }
 }
 
@@ -92,6 +92,32 @@ pub(super) fn merge(into: &mut Map<String, Value>, more: &Map<String, Value>) {
             (Some(Value::Object(into)), Value::Object(more)) => merge(into, more),
             _ => drop(into.insert(key.clone(), value.clone())),
         }
+    }
+}
+
+/// The host's word of this call; none where it says nothing.
+///
+/// It goes to the end of the last turn, as text of a user's. In the prompt at the beginning it would make the whole call
+/// new to the provider's cache, and templates of many models refuse a system message anywhere else.
+pub(super) fn word(ask: &Ask) -> Option<String> {
+    let words = ask.messages.iter().filter(|message| message.role == Role::System);
+    let words: Vec<_> = words.map(|message| message.content.as_text()).filter(|text| !text.trim().is_empty()).collect();
+    (!words.is_empty()).then(|| words.join("\n\n"))
+}
+
+/// Puts the host's word to the end of messages as formats of chats have them: into a last one that is a user's or a
+/// result, because there are servers that refuse a user's message behind either.
+pub(super) fn say_last(messages: &mut Vec<Value>, word: String) {
+    match messages.last_mut().filter(|last| last["role"] == "user" || last["role"] == "tool") {
+        None => messages.push(json!({ "role": "user", "content": word })),
+        Some(last) => match &mut last["content"] {
+            Value::Array(parts) => parts.push(json!({ "type": "text", "text": word })),
+            Value::String(text) if !text.is_empty() => {
+                text.push_str("\n\n");
+                text.push_str(&word);
+            }
+            empty => *empty = json!(word),
+        },
     }
 }
 

@@ -1,6 +1,7 @@
 //! Names of other systems' tools, and the tools here that do the same.
 
 use crate::registry::fold;
+use crate::tools::talk::ASKING;
 
 /// Without a `tools` key an assistant has these.
 pub(super) const DEFAULT_GRANTS: &[&str] =
@@ -16,13 +17,10 @@ pub(super) const SPAWNING: &[&str] = &[
     "reply_assistant",
     "cancel_assistant",
 ];
-/// Tools that are a word with those around it; they change nothing else.
-pub(super) const TALK: &[&str] = &["send_message", "recv_message", "ask_parent", "check_answer"];
 
 const READ: &[&str] = &["read_file"];
 const LIST: &[&str] = &["list_files"];
 const SEARCH: &[&str] = &["search_files"];
-const ASK: &[&str] = &["ask_parent", "check_answer"];
 
 /// The names, folded. From the manuals of Claude Code, Copilot and VS Code, opencode, Gemini CLI, Cursor, Codex, goose, Pi,
 /// Amazon Q and Kiro, Windsurf, Zed, Cline and Roo. `[tool_aliases]` of the configuration comes first.
@@ -89,13 +87,13 @@ pub(super) const ALIASES: &[(&str, &[&str])] = &[
     ("runsubagent", SPAWNING),
     ("sendmessage", &["send_message"]),
     // Whoever gave the task is who can be asked.
-    ("askuser", ASK),
-    ("askuserquestion", ASK),
-    ("askquestions", ASK),
-    ("askfollowupquestion", ASK),
-    ("requestuserinput", ASK),
-    ("contactsupervisor", ASK),
-    ("question", ASK),
+    ("askuser", ASKING),
+    ("askuserquestion", ASKING),
+    ("askquestions", ASKING),
+    ("askfollowupquestion", ASKING),
+    ("requestuserinput", ASKING),
+    ("contactsupervisor", ASKING),
+    ("question", ASKING),
     ("*", DEFAULT_GRANTS),
     ("all", DEFAULT_GRANTS),
 ];
@@ -211,8 +209,8 @@ mod tests {
             ("Zed", "grep", SEARCH),
             ("Cline, Roo", "list_files", LIST),
             ("Cline, Roo", "search_files codebase_search", SEARCH),
-            ("Cline, Roo", "ask_followup_question", ASK),
-            ("Claude Code, Gemini CLI, Codex", "AskUserQuestion ask_user request_user_input", ASK),
+            ("Cline, Roo", "ask_followup_question", ASKING),
+            ("Claude Code, Gemini CLI, Codex", "AskUserQuestion ask_user request_user_input", ASKING),
             ("a server of that name", "github/search read_file/x github.search", &[]),
         ];
         for (system, names, tools) in systems {

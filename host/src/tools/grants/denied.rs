@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::aliases::alone;
-use super::{ALIASES, SPAWNING, TALK, names_of};
+use super::{ALIASES, SPAWNING, names_of};
 use crate::registry::{fold, is_spawner, narrow, several};
 use crate::tools::Tool;
+use crate::tools::talk::TALK;
 
 /// Words for every tool, folded.
 const ALL: &[&str] = &["all", "alltools", "any", "anything", "everything"];

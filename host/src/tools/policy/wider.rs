@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::entry::Entry;
-use super::{Policy, TALK, ToolName, names_server};
+use super::{Policy, ToolName, is_talk, names_server};
 use crate::registry::{Action, Definition};
 use crate::servers::{Configured, brings};
 
@@ -19,7 +19,7 @@ pub(crate) fn exceeds(
     aliases: &BTreeMap<String, String>,
 ) -> Vec<String> {
     let (of_child, of_parent) = (Policy::of(child, aliases), Policy::of(parent, aliases));
-    let compared = tools.iter().filter(|tool| !TALK.contains(&tool.as_str()));
+    let compared = tools.iter().filter(|tool| !is_talk(ToolName { server: None, tool }));
     let wider = compared.filter(|tool| of_child.is_wider(&of_parent, ToolName { server: None, tool }));
     let mut more: Vec<String> = wider.cloned().collect();
     let servers = servers(child);

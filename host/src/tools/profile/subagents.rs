@@ -34,6 +34,7 @@ use crate::limits::Limits;
 use crate::registry::{Definition, Registry};
 use crate::tools::processes::mine;
 use crate::tools::spawn::session_may;
+use crate::tools::talk::TALK;
 use crate::tools::{self, Along, Call, CallError, Output, Tool, ToolError};
 
 mod ask;
@@ -63,8 +64,6 @@ const OF_CLIENTS: [&str; 6] =
     ["check_status", "get_logs", "get_pending_questions", "reply_subagent", "run_subagent", "update_status"];
 /// The tools of running assistants that may ask.
 const OF_ASKERS: [&str; 4] = ["ask_parent", "check_answer", "check_status", "update_status"];
-/// Tools of the host that are a word with those around: who has one reports too.
-const TALK: [&str; 4] = ["ask_parent", "check_answer", "send_message", "recv_message"];
 /// What a running assistant may call, listed or not.
 const OF_RUNS: [&str; 5] = ["ask_parent", "check_answer", "check_message_status", "check_status", "update_status"];
 
@@ -128,7 +127,8 @@ fn size(tool: &Tool) -> usize {
 /// the one of those that it stands on.
 pub(crate) fn of_run(granted: &[String], limits: &Limits) -> Vec<(ToolSpec, &'static str)> {
     let on = |name: &str| match name {
-        "update_status" => TALK.into_iter().find(|talk| granted.iter().any(|one| one == talk)),
+        // Who has a word with those around reports too.
+        "update_status" => TALK.iter().copied().find(|talk| granted.iter().any(|one| one == talk)),
         _ => granted.iter().any(|one| one == "ask_parent").then_some("ask_parent"),
     };
     let spec = |name: &&str| {

@@ -17,10 +17,9 @@ use crate::registry::{Definition, is_all, slug};
 use crate::search::{Filter, MIN_SCORE};
 use crate::store::StoreError;
 use crate::tools::policy::{Policy, Verdict, exceeds};
+use crate::tools::talk::ASKING;
 use crate::tools::{Call, ToolError, assistants};
 
-/// Tools that reach nobody but whoever spawned the process.
-const TALK: [&str; 2] = ["ask_parent", "check_answer"];
 /// Words for no one, or for nothing that is a name: an assistant that is called so is not meant by them.
 const NO_ONE: [&str; 11] = ["false", "nil", "no", "nobody", "none", "nothing", "null", "off", "on", "true", "yes"];
 /// Runners-up that a spawn by search tells.
@@ -100,7 +99,7 @@ pub(super) fn let_spawn(
     let Some(allowed) = &definition.allowed_callers else {
         let Some(Parent { row, definition: own, .. }) = parent else { return Ok(()) };
         // A word with its own parent is no power over anything else.
-        let lacks = |tool: &&String| !TALK.contains(&tool.as_str()) && !row.tools.contains(tool);
+        let lacks = |tool: &&String| !ASKING.contains(&tool.as_str()) && !row.tools.contains(tool);
         let lacking: Vec<String> = tools.iter().filter(lacks).cloned().collect();
         let held: Vec<String> = tools.iter().filter(|tool| !lacks(tool)).cloned().collect();
         let more = [lacking, exceeds(definition, own, &held, host.configured_servers(), aliases)].concat();

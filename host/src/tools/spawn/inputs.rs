@@ -1,5 +1,5 @@
 //! Files that a caller adds to a task: read when it spawns, below its own folder, so that what becomes of them later
-//! changes nothing. A text is in the task; a picture is kept, and in the task by its handle.
+//! changes nothing. A text is in the task; a picture is kept, and in the task by its handle: the model is shown it there.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -36,13 +36,37 @@ pub(super) struct Inputs {
     pub(super) pictures: Vec<Blob>,
 }
 
+impl Inputs {
+    /// The same behind the files that a task had before: each path once, as it is now.
+    ///
+    /// # Errors
+    /// `bad_argument` where they are too many together.
+    pub(super) fn behind(mut self, mut earlier: Vec<Input>) -> Result<Self, ToolError> {
+        let is_more = !self.files.is_empty();
+        earlier.retain(|one| self.files.iter().all(|new| new.path != one.path));
+        earlier.append(&mut self.files);
+        let texts = earlier.iter().filter(|one| one.picture.is_none());
+        let bytes: usize = texts.map(|one| one.content.len()).sum();
+        if is_more && (earlier.len() > FILES_MAX || bytes > ALL_BYTES_MAX) {
+            let message = format!(
+                "`inputs` and the files that the task has already are {} with {bytes} bytes of text; the most \
+                 is {FILES_MAX} with {ALL_BYTES_MAX}",
+                earlier.len()
+            );
+            let hint = "Name fewer; those of the task are given again by themselves.";
+            return Err(ToolError::bad_argument(message, hint));
+        }
+        Ok(Self { files: earlier, ..self })
+    }
+}
+
 /// The files at `paths`, below `base`, each once; its pictures have at most `blob_bytes` together.
 ///
 /// # Errors
 /// `bad_argument`, which names each path that cannot be given and why.
-pub(super) async fn read(base: Option<&Path>, paths: &[String], blob_bytes: u64) -> Result<Option<Inputs>, ToolError> {
+pub(super) async fn read(base: Option<&Path>, paths: &[String], blob_bytes: u64) -> Result<Inputs, ToolError> {
     if paths.is_empty() {
-        return Ok(None);
+        return Ok(Inputs::default());
     }
     if paths.len() > FILES_MAX {
         let message = format!("`inputs` has {} paths, the most is {FILES_MAX}", paths.len());
@@ -54,7 +78,7 @@ pub(super) async fn read(base: Option<&Path>, paths: &[String], blob_bytes: u64)
     })?;
     let (base, paths) = (base.to_owned(), paths.to_vec());
     let reading = tokio::task::spawn_blocking(move || read_all(&base, paths, blob_bytes));
-    reading.await.map_err(|error| ToolError::internal(&error))?.map(Some)
+    reading.await.map_err(|error| ToolError::internal(&error))?
 }
 
 /// Whether a process may give these files away: those that it may read itself, without being asked about it.
@@ -97,10 +121,10 @@ fn read_all(base: &Path, paths: Vec<String>, blob_bytes: u64) -> Result<Inputs, 
         match read_one(&root, within, blob_bytes - pictures) {
             Ok(Is::Text(content)) => {
                 bytes += content.len();
-                inputs.files.push(Input { path, content });
+                inputs.files.push(Input { path, content, picture: None });
             }
             Ok(Is::Picture(picture)) => {
-                inputs.files.push(Input { path, content: picture.line("picture") });
+                inputs.files.push(Input { path, content: picture.line("picture"), picture: picture.picture() });
                 inputs.pictures.push(picture);
             }
             Err(why) => faults.push(format!("`{}` {why}", crate::text::cut(&path, PATH_CHARS_MAX))),

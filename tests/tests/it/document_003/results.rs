@@ -1,5 +1,6 @@
 //! Inputs that are added to a task, and results that have to fit a schema.
 
+use conformance::model_server::{ModelServer, Reply};
 use rmcp::model::CallToolResult;
 use serde_json::{Value, json};
 
@@ -36,6 +37,22 @@ async fn row_3_2_contents_of_inputs_are_added_to_the_task() {
     }
     assert!(!client.must(json!({ "prompt": "Review it.", "inputs": [] })).await.0.contains("change.diff"));
     client.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn row_3_2_the_model_sees_pictures_among_the_inputs() {
+    let server = ModelServer::start().await.expect("starts");
+    let shop = Shop::new(json!([{ "text": "never" }]));
+    let model = format!("type: openai\n    base_url: {}", server.base_url());
+    shop.edit("type: scripted\n    script: ./script.json", &model);
+    std::fs::write(shop.path("shot.png"), b"\x89PNG\r\n\x1a\nand so on").expect("a file");
+    server.push(Reply::text("seen"));
+    let client = shop.client().await;
+    assert_eq!(client.must(json!({ "prompt": "Look.", "inputs": ["shot.png"] })).await.0, "seen");
+    client.end().await;
+    let content = &server.requests()[0].body["messages"][1]["content"];
+    let url = "data:image/png;base64,iVBORw0KGgphbmQgc28gb24=";
+    assert_eq!(content[1], json!({ "type": "image_url", "image_url": { "url": url } }), "{content}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -106,3 +106,47 @@ async fn a_large_picture_in_one_event_arrives_whole() {
         assert!(parts == [image(Some(&picture))], "{wire:?}: {} parts", parts.len());
     }
 }
+
+#[tokio::test]
+async fn a_model_that_takes_no_pictures_is_told_of_them_in_words_from_then_on() {
+    let refusals = [
+        (400, "Failed to deserialize the JSON body: messages[1]: unknown variant `image_url`, expected `text`"),
+        (400, "This model does not support image input"),
+        (400, "At most 0 image(s) may be provided in one prompt."),
+        (400, "Invalid content type. image_url is only supported by certain models."),
+        (404, "No endpoints found that support image input"),
+        (500, "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj"),
+    ];
+    for (wire, (status, said)) in Wire::ALL.into_iter().cycle().zip(refusals) {
+        let server = ModelServer::start().await.expect("starts");
+        let model = model(&server, wire);
+        server.push(Reply::error(status, &json!({ "error": { "message": said } })));
+        server.push(Reply::text("blind"));
+        server.push(Reply::text("still"));
+        let result = Part::ToolResult { call_id: "a".into(), content: vec![image(Some("AA=="))], is_error: false };
+        let ask = || Ask {
+            messages: vec![
+                Message { role: Role::User, content: Content::Parts(vec![Part::text("look"), image(Some("AA=="))]) },
+                assistant(vec![tool_call("a", "t", Ok(json!({})))]),
+                Message { role: Role::Tool, content: Content::Parts(vec![result.clone()]) },
+            ],
+            ..Ask::default()
+        };
+        for want in ["blind", "still"] {
+            let answer = call(&model, ask()).await.expect("answers");
+            assert_eq!(answer.message.content.as_text(), want, "{wire:?}");
+        }
+        let [first, second, third] = server.requests().try_into().expect("three requests");
+        assert!(first.body.to_string().contains("AA=="), "{wire:?}");
+        for request in [second, third] {
+            let told = request.body.to_string();
+            let words = "[a picture of the type image/png; this model takes no pictures]";
+            assert_eq!((told.contains("AA=="), told.matches(words).count()), (false, 2), "{wire:?}: {told}");
+        }
+    }
+    // A refusal of that kind of a call without pictures is a refusal.
+    let server = ModelServer::start().await.expect("starts");
+    server.push(Reply::error(400, &json!({ "error": { "message": refusals[1].1 } })));
+    call(&model(&server, Wire::OpenAi), hello()).await.expect_err("fails");
+    assert_eq!(server.requests().len(), 1);
+}

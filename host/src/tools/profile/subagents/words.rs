@@ -7,6 +7,7 @@ use crate::limits::Limits;
 use crate::process_table::Process;
 use crate::registry::Definition;
 use crate::text::{cut, one_line};
+use crate::tools::talk::TALK;
 use crate::tools::{Tool, texts};
 
 /// Characters of a name in a title.
@@ -192,7 +193,7 @@ pub(super) fn goes_on(agent: &str, run: ProcessId, asks: bool) -> String {
 pub(crate) fn told_in_prompt(row: &Process, limits: &Limits) -> String {
     let has = |name: &str| row.tools.iter().any(|tool| tool == name);
     let tells =
-        if super::TALK.iter().any(|talk| has(talk)) { " update_status tells your parent how far you are." } else { "" };
+        if TALK.iter().any(|talk| has(talk)) { " update_status tells your parent how far you are." } else { "" };
     let asks = if has("ask_parent") {
         filled_in(
             " Where you cannot go on without a decision or a fact that only whoever gave you the task has, ask them with \
