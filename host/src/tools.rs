@@ -21,6 +21,7 @@ use crate::caller::Caller;
 use crate::host::Host;
 use crate::limits::Limits;
 use crate::servers::Given;
+use crate::text::TOOL_NAME_CHARS_MAX;
 
 mod app;
 mod arguments;
@@ -254,7 +255,7 @@ pub(crate) async fn call(
     cancelled: CancellationToken,
     along: Along,
 ) -> Result<Output, CallError> {
-    let unknown = || CallError::UnknownTool(name.chars().take(64).collect());
+    let unknown = || CallError::UnknownTool(name.chars().take(TOOL_NAME_CHARS_MAX).collect());
     let tool = host.tools().iter().find(|tool| tool.name == name).ok_or_else(unknown)?;
     if matches!((tool.audience, caller), (Audience::Runners, Caller::Session(_))) {
         return Err(unknown());

@@ -20,6 +20,7 @@ use crate::events;
 use crate::process_table;
 use crate::servers::{Given, STEPS_MAX, ServedTool, ServerError};
 use crate::store::StoreError;
+use crate::text::TOOL_NAME_CHARS_MAX;
 use crate::tools::profile::subagents;
 use crate::tools::record::{self, Begun};
 use crate::tools::{self, Along, CallError, Output, Recorder, ToolError};
@@ -43,7 +44,7 @@ pub(super) async fn on_tool_call(
     link.own(params.thread_id, &params.tool_name).await?;
     let kit = link.kit();
     let Some(item) = kit.find(&params.tool_name) else {
-        let shown: String = params.tool_name.chars().take(64).collect();
+        let shown: String = params.tool_name.chars().take(TOOL_NAME_CHARS_MAX).collect();
         let rule = "no tool of this assistant has that name";
         permit::refuse(&link, Some(&params.call_id), &shown, rule, &params.arguments).await;
         let message = format!("there is no tool `{shown}`; this assistant has: {}", kit.names());

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use serde_json::{Map, Value};
 
 use crate::registry::{Action, Definition, Subject, several, subject};
+use crate::text::{WORD_SHOWN_CHARS_MAX, cut};
 
 mod calls;
 mod entry;
@@ -231,7 +232,7 @@ pub(crate) fn holds(tool: &str) -> bool {
 /// Several entries, for a message.
 fn list(entries: &[&Entry]) -> String {
     let mut named: Vec<String> =
-        entries.iter().take(NAMED_MAX).map(|entry| crate::text::cut(&entry.written, 100)).collect();
+        entries.iter().take(NAMED_MAX).map(|entry| cut(&entry.written, WORD_SHOWN_CHARS_MAX)).collect();
     if entries.len() > NAMED_MAX {
         named.push(format!("{} more", entries.len() - NAMED_MAX));
     }
