@@ -173,7 +173,9 @@ impl Door {
                 tracing::info!(client = %hello.client, pid = hello.pid, connections, %profile, "a client came");
                 self.refresh();
                 let profile = Profile::at_a_door(profile.name()).unwrap_or_default();
-                let served = mcp::serve_as(&self.host, LOCAL, hello.level, profile, connection, serving).await;
+                let (read, write) = tokio::io::split(connection);
+                let pipe = mcp::lines::Lines::new(read, write);
+                let served = mcp::serve_as(&self.host, LOCAL, hello.level, profile, pipe, serving).await;
                 match served {
                     Ok(()) => tracing::info!(pid = hello.pid, "a client went"),
                     Err(error) => tracing::info!(pid = hello.pid, %error, "a client went"),
