@@ -178,7 +178,9 @@ impl Door {
                 let connections = *self.open.borrow();
                 tracing::info!(client = %hello.client, pid = hello.pid, connections, profile = %profile.name(), "a client came");
                 self.refresh();
-                let served = mcp::serve_as(&self.host, LOCAL, hello.level, profile, connection, serving).await;
+                let (read, write) = tokio::io::split(connection);
+                let pipe = mcp::lines::Lines::new(read, write);
+                let served = mcp::serve_as(&self.host, LOCAL, hello.level, profile, pipe, serving).await;
                 match served {
                     Ok(()) => tracing::info!(pid = hello.pid, "a client went"),
                     Err(error) => tracing::info!(pid = hello.pid, %error, "a client went"),

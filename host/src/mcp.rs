@@ -1,14 +1,12 @@
 //! The door for MCP clients: the tool table over rmcp, both eras of the protocol. It converts, once for all tools.
 
-use std::sync::Arc;
-
 use assistant_protocol::ids::SessionId;
 use futures::channel::mpsc::{Receiver, Sender, channel};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation, JsonObject,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ServerCapabilities, ServerConfig,
-    SubscriptionFilter, Tool, ToolAnnotations,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, ErrorData,
+    Implementation, JsonObject, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ServerCapabilities,
+    ServerConfig, SubscriptionFilter, Tool,
 };
 use rmcp::service::{
     NotificationContext, RequestContext, RoleClient, RoleServer, RunningService, RxJsonRpcMessage,
@@ -16,7 +14,6 @@ use rmcp::service::{
 };
 use rmcp::transport::IntoTransport;
 use rmcp::{ServerHandler, ServiceExt};
-use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use uuid::Uuid;
@@ -26,10 +23,12 @@ use crate::host::{Ending, Host};
 use crate::process_table;
 use crate::store::StoreError;
 use crate::tools::profile::Profile;
-use crate::tools::{self, Along, CallError};
+use crate::tools::{Along, CallError};
 
+pub mod lines;
 mod list;
 mod log;
+mod misfit;
 mod progress;
 mod resources;
 
@@ -226,7 +225,7 @@ struct Door {
 impl Door {
     /// What the client is offered now.
     fn listed(&self) -> Vec<Tool> {
-        self.profile.listed(&self.host).iter().map(as_mcp).collect()
+        self.profile.listed(&self.host).iter().map(list::as_mcp).collect()
     }
 
     /// Begins to tell the client of the runs of a call, where that is its profile's way and the client wants it.
@@ -239,23 +238,6 @@ impl Door {
         let level = log::level(context, &self.level)?;
         Some(log::Following::begin(&self.host, &context.peer, logger, level, waited_for.clone()))
     }
-}
-
-fn object(schema: &Value) -> Arc<JsonObject> {
-    Arc::new(schema.as_object().cloned().unwrap_or_default())
-}
-
-fn as_mcp(tool: &tools::Tool) -> Tool {
-    let hints = ToolAnnotations::new()
-        .read_only(tool.hints.read_only)
-        .destructive(tool.hints.destructive)
-        .idempotent(tool.hints.idempotent)
-        .open_world(tool.hints.open_world);
-    let mcp = Tool::new(tool.name.clone(), tool.description.clone(), object(&tool.input_schema))
-        .with_title(tool.title.to_string())
-        .with_annotations(hints);
-    // One whose result is a text has none.
-    if tool.output_schema.is_null() { mcp } else { mcp.with_raw_output_schema(object(&tool.output_schema)) }
 }
 
 impl ServerHandler for Door {
@@ -366,24 +348,33 @@ impl ServerHandler for Door {
             following.end().await;
         }
         let run = named.borrow().first().copied();
-        match called {
-            Ok(output) => match resources::complete(&self.host, self.session, output).await {
-                Ok(result) => Ok(of_run(result, self.profile.subagent().and(run)).into()),
-                Err(error) => Err(ErrorData::internal_error(error.to_string(), None)),
-            },
+        let result = match called {
+            Ok(output) => resources::complete(&self.host, self.session, output).await.map_err(faulty)?,
             // Clients check structured content against the output schema of the tool, also that of an error.
-            Err(CallError::Tool(error)) => match serde_json::to_string(&error) {
-                Ok(text) => Ok(CallToolResult::error(vec![ContentBlock::text(text)]).into()),
-                Err(error) => Err(ErrorData::internal_error(error.to_string(), None)),
-            },
+            Err(CallError::Tool(error)) => {
+                CallToolResult::error(vec![ContentBlock::text(serde_json::to_string(&error).map_err(faulty)?)])
+            }
             Err(CallError::UnknownTool(name)) => {
                 let listed = self.profile.listed(&self.host);
                 let names: Vec<&str> = listed.iter().map(|tool| tool.name.as_ref()).collect();
                 let message = format!("there is no tool `{name}`; there are: {}", names.join(", "));
-                Err(ErrorData::invalid_params(message, None))
+                return Err(ErrorData::invalid_params(message, None));
             }
-        }
+        };
+        Ok(of_run(result, self.profile.subagent().and(run)).into())
     }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        Err(misfit::of(&request.method, request.params.as_ref()))
+    }
+}
+
+fn faulty(error: impl std::fmt::Display) -> ErrorData {
+    ErrorData::internal_error(error.to_string(), None)
 }
 
 /// A result with the id of the run that it is of.

@@ -155,9 +155,9 @@ impl OutputSchema {
         if cost::levels(result) > LEVELS_MAX {
             return Err(Unfit::one(format!("it nests deeper than {LEVELS_MAX} levels")));
         }
-        if let Ok(within) = Within::new(&self.schema) {
-            cost::bounded(&within, result).map_err(Unfit::one)?;
-        }
+        // It was looked at when it was compiled: one that cannot be would leave what a check costs without a bound.
+        let within = Within::new(&self.schema).map_err(|bad| Unfit::one(format!("the schema {bad}")))?;
+        cost::bounded(&within, result).map_err(Unfit::one)?;
         let mut complaints: Vec<String> = Vec::new();
         for error in self.validator.iter_errors(result).take(COMPLAINTS_MAX + 1) {
             if complaints.len() == COMPLAINTS_MAX {

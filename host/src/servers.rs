@@ -3,8 +3,8 @@
 //! What is written of a server ([`spec`]) is read from what the user is asked to trust, or from the configuration
 //! ([`configured`], with [`presets`]); which of them an assistant has is its `plan`. `expand` fills in variables when one
 //! is started; the `pool` keeps those that run. A `running` one is spoken to over rmcp: through pipes (`lines`) or HTTP,
-//! and a `guard` that lets through what is asked for. What it `offered` is made to fit every model, what it has `given`
-//! becomes parts of a message.
+//! and a `guard` that lets through what is asked for; its `faults` are told in words. What it `offered` is made to fit every
+//! model, what it has `given` becomes parts of a message.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -21,6 +21,7 @@ use crate::registry::Definition;
 
 pub mod configured;
 mod expand;
+mod faults;
 mod given;
 mod guard;
 mod http;
@@ -41,6 +42,7 @@ mod words;
 
 pub use configured::{Configured, ServerConfig};
 pub use expand::Environment;
+pub(crate) use expand::{Lack, lacks};
 pub use guard::Step;
 #[cfg(test)]
 pub(crate) use offered::model_name;

@@ -1,5 +1,14 @@
 //! Text for answers: cut where a reader would cut it.
 
+/// Characters of a tool's name that an error tells again: what all models take as one.
+pub(crate) const TOOL_NAME_CHARS_MAX: usize = 64;
+/// Characters of another name that a message tells again, as of a key or an argument, or a wish of a definition.
+pub(crate) const NAME_SHOWN_CHARS_MAX: usize = 60;
+/// Characters of a longer word that a message tells again: an entry of a list, an address, a type.
+pub(crate) const WORD_SHOWN_CHARS_MAX: usize = 100;
+/// Characters of a wrong value that a message tells again.
+pub(crate) const VALUE_SHOWN_CHARS_MAX: usize = 80;
+
 /// `text` with at most `max_chars` characters: cut behind a word, with an ellipsis that counts as one of them.
 ///
 /// White space at both ends goes first. A word is cut inside where less than a quarter would be left.

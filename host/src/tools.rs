@@ -21,6 +21,7 @@ use crate::caller::Caller;
 use crate::host::Host;
 use crate::limits::Limits;
 use crate::servers::Given;
+use crate::text::TOOL_NAME_CHARS_MAX;
 
 mod app;
 mod arguments;
@@ -183,12 +184,9 @@ impl Output {
     }
 }
 
-/// Characters of a name that nobody knows, in a message.
-const UNKNOWN_CHARS_MAX: usize = 64;
-
 /// The beginning of a name that nobody knows, for a message: as it is, blanks too.
 pub(crate) fn unknown_name(name: &str) -> String {
-    name.chars().take(UNKNOWN_CHARS_MAX).collect()
+    name.chars().take(TOOL_NAME_CHARS_MAX).collect()
 }
 
 /// Why a call has no result.

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{Blob, Handle};
 use crate::limits::Limits;
-use crate::text::cut;
+use crate::text::{WORD_SHOWN_CHARS_MAX, cut, one_line};
 
 /// Parts of one result; what is behind them is told by its number.
 const PARTS_MAX: usize = 100;
@@ -144,8 +144,8 @@ impl Putting<'_> {
 
     /// Bytes that came as base64.
     fn base64(&mut self, data: &str, mime_type: &str, name: Option<&str>, what: &str) {
-        let told = cut(&crate::text::one_line(mime_type), 100);
-        let named = name.map_or_else(String::new, |name| format!(" {}", cut(&crate::text::one_line(name), 120)));
+        let told = cut(&one_line(mime_type), WORD_SHOWN_CHARS_MAX);
+        let named = name.map_or_else(String::new, |name| format!(" {}", cut(&one_line(name), WORD_SHOWN_CHARS_MAX)));
         let bytes = match decode(data) {
             Some(bytes) if bytes.is_empty() => {
                 return self.parts.push(Part::text(format!("[a {what}{named} ({told}) without a byte]")));

@@ -49,6 +49,8 @@ struct Report {
     /// The model of an assistant that names none.
     default_model: Option<String>,
     models: Vec<models::Known>,
+    /// Whose variables were looked at, where the host that runs may have other ones.
+    environment: Option<String>,
     keys: Vec<Key>,
     servers: Vec<servers::Known>,
     problems: Vec<Problem>,
@@ -128,6 +130,12 @@ impl Report {
     fn problem(&mut self, message: impl std::fmt::Display, hint: impl Into<String>) {
         self.problems.push(Problem { message: message.to_string(), hint: hint.into() });
     }
+
+    /// The same for one that may be of the environment that was looked at.
+    fn problem_here(&mut self, message: impl std::fmt::Display, hint: &str) {
+        let whose = self.environment.as_ref().map(|whose| format!("; the environment that was looked at is {whose}"));
+        self.problem(message, format!("{hint}{}", whose.unwrap_or_default()));
+    }
 }
 
 pub(super) async fn doctor(places: &Places, args: &DoctorArgs) -> Result<u8, Failure> {
@@ -160,10 +168,17 @@ async fn look(places: &Places, calls: bool) -> Result<Report, Failure> {
         assistants: Assistants::default(),
         default_model: None,
         models: Vec::new(),
+        environment: None,
         keys: Vec::new(),
         servers: Vec::new(),
         problems: Vec::new(),
     };
+    report.environment = report.host.status.as_ref().map(|status| {
+        format!(
+            "that of this command; the host that runs (process {}) has that of the client that started it",
+            status.pid
+        )
+    });
     look_at_state(&mut report);
     look_at_runner(&mut report).await;
     match Setting::read(places) {

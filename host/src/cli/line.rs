@@ -10,6 +10,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use crate::tools::profile::Profile;
+
 /// How long a host may take to shake hands.
 const SHAKE_WITHIN: Duration = Duration::from_secs(10);
 /// The id of a handshake that the pipe repeats; clients count or mint theirs.
@@ -62,11 +64,11 @@ fn message(id: &str, key: &str, value: &Value) -> Vec<u8> {
 }
 
 /// A tool call that the host did not answer before it went.
-pub(super) fn host_lost(id: &str, modern: bool) -> Vec<u8> {
+pub(super) fn host_lost(id: &str, profile: &Profile, modern: bool) -> Vec<u8> {
     let told = json!({
         "code": "host_lost",
         "message": "the host ended while it worked on this call; whatever it had answered before is kept",
-        "hint": "Call again: another host is started. Look first with list_process whether a spawn was done already.",
+        "hint": profile.after_loss(),
         "retryable": true,
     });
     let mut result = json!({ "content": [{ "type": "text", "text": told.to_string() }], "isError": true });
@@ -143,7 +145,13 @@ mod tests {
 
     #[test]
     fn our_own_lines_are_messages() {
-        for line in [host_lost("1", true), host_lost("\"a\"", false), unreachable("1", "a \"b\""), too_long(5)] {
+        let (ours, subagents) = (Profile::Orchestrator, Profile::Subagents);
+        for line in [
+            host_lost("1", &ours, true),
+            host_lost("\"a\"", &subagents, false),
+            unreachable("1", "a \"b\""),
+            too_long(5),
+        ] {
             let message: Value = serde_json::from_slice(&line).expect("a message");
             assert_eq!((&message["jsonrpc"], line.last()), (&json!("2.0"), Some(&b'\n')));
         }

@@ -31,7 +31,8 @@ pub(super) fn mcp(places: &Places, profile: &Profile) -> Result<u8, Failure> {
     let place = Place::find(places)?;
     let hello = Hello { profile: Some(profile.name().to_string()), ..place.hello(Want::Mcp, "mcp") };
     let first = start::connect(&place, &hello)?;
-    let pipe = Arc::new(Pipe { place, hello, state: Mutex::default(), changed: Condvar::new() });
+    let profile = profile.clone();
+    let pipe = Arc::new(Pipe { place, hello, profile, state: Mutex::default(), changed: Condvar::new() });
     pipe.lock().link = Some((1, Arc::new(first)));
     let back = pipe.clone();
     let answering = std::thread::Builder::new().name("answers".into()).spawn(move || back.answer());
@@ -42,6 +43,7 @@ pub(super) fn mcp(places: &Places, profile: &Profile) -> Result<u8, Failure> {
 struct Pipe {
     place: Place,
     hello: Hello,
+    profile: Profile,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -226,7 +228,7 @@ impl Pipe {
         let modern = state.handshake.is_none();
         drop(state);
         for id in lost {
-            self.say(&line::host_lost(&id, modern));
+            self.say(&line::host_lost(&id, &self.profile, modern));
         }
         self.changed.notify_all();
     }

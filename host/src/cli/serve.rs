@@ -14,6 +14,7 @@ use crate::door::hello::{Asked, Identity};
 use crate::door::{AwaitingTheEnd, Door, LOCAL};
 use crate::host::{Host, OpenError};
 use crate::mcp;
+use crate::mcp::lines::Lines;
 use crate::tools::profile::Profile;
 
 #[derive(Args)]
@@ -145,8 +146,10 @@ pub(super) async fn embedded(places: &Places, profile: Profile) -> Result<u8, Fa
 
 /// Serves the one client on stdin and stdout, and closes the host behind it.
 pub(super) async fn one_client(host: Host, profile: Profile, stop: CancellationToken) -> Result<u8, Failure> {
+    let (stdin, stdout) = stdio_pipes();
+    let pipe = Lines::new(stdin, stdout);
     let served = tokio::select! {
-        served = mcp::serve_as(&host, LOCAL, level(), profile, stdio_pipes(), stop.clone()) => served,
+        served = mcp::serve_as(&host, LOCAL, level(), profile, pipe, stop.clone()) => served,
         () = stop.cancelled() => Ok(()),
     };
     host.close().await;

@@ -1,16 +1,36 @@
-//! Tells a client that the list of its tools is another one than before: in the handshake era whoever shook hands, later
-//! whoever has subscribed.
+//! The list of a client's tools as MCP has it; and tells a client that the list is another one than before: in the
+//! handshake era whoever shook hands, later whoever has subscribed.
 
 use std::sync::Arc;
 
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use rmcp::service::{Peer, RoleServer, SubscriptionSink};
+use serde_json::Value;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::host::Host;
 use crate::registry::{Registry, sha256_hex};
-use crate::tools::listed;
 use crate::tools::profile::Profile;
+use crate::tools::{self, listed};
+
+fn object(schema: &Value) -> Arc<JsonObject> {
+    Arc::new(schema.as_object().cloned().unwrap_or_default())
+}
+
+/// A tool as MCP lists it.
+pub(super) fn as_mcp(tool: &tools::Tool) -> Tool {
+    let hints = ToolAnnotations::new()
+        .read_only(tool.hints.read_only)
+        .destructive(tool.hints.destructive)
+        .idempotent(tool.hints.idempotent)
+        .open_world(tool.hints.open_world);
+    let mcp = Tool::new(tool.name.clone(), tool.description.clone(), object(&tool.input_schema))
+        .with_title(tool.title.to_string())
+        .with_annotations(hints);
+    // One whose result is a text has none.
+    if tool.output_schema.is_null() { mcp } else { mcp.with_raw_output_schema(object(&tool.output_schema)) }
+}
 
 /// The changes of a list of tools that follows the assistants that there are.
 pub(super) struct ListChanges {

@@ -11,6 +11,7 @@ use crate::blobs::{self, Described, Handle, is_picture, named_in};
 use crate::caller::Caller;
 use crate::host::Host;
 use crate::store::StoreError;
+use crate::text::{NAME_SHOWN_CHARS_MAX, WORD_SHOWN_CHARS_MAX, cut};
 use crate::tools::{self, Output};
 
 /// What the addresses of blobs begin with.
@@ -68,7 +69,7 @@ type Piece = Option<(u64, Option<u64>)>;
 
 /// The handle and the piece that an address names.
 fn parse(uri: &str) -> Result<(Handle, Piece), String> {
-    let shown = crate::text::cut(uri, 100);
+    let shown = cut(uri, WORD_SHOWN_CHARS_MAX);
     let (address, asked) = uri.split_once('?').map_or((uri, None), |(address, asked)| (address, Some(asked)));
     let handle = address.parse().map_err(|error| format!("`{shown}` is no resource of this server: {error}"))?;
     let Some(asked) = asked else { return Ok((handle, None)) };
@@ -80,7 +81,10 @@ fn parse(uri: &str) -> Result<(Handle, Piece), String> {
             "from" => from = number()?,
             "length" => length = Some(number()?),
             _ => {
-                return Err(format!("`{shown}` names `{}`; there are `from` and `length`", crate::text::cut(name, 20)));
+                return Err(format!(
+                    "`{shown}` names `{}`; there are `from` and `length`",
+                    cut(name, NAME_SHOWN_CHARS_MAX)
+                ));
             }
         }
     }

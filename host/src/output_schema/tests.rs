@@ -191,3 +191,11 @@ fn models_get_a_schema_that_they_take() {
     assert_eq!(list.unwrapped(json!({ "answer": [1], "b": 2 })), json!({ "answer": [1], "b": 2 }));
     assert_eq!(list.check_text("{\"answer\": [1]}", BYTES), Ok(json!([1])));
 }
+
+#[test]
+fn a_schema_that_cannot_be_looked_at_lets_no_result_pass() {
+    let mut schema = OutputSchema::compile(&json!({ "type": "array" })).expect("a schema");
+    schema.schema = json!({ "$ref": "#/$defs/none" });
+    let unfit = schema.check(&json!([1]), BYTES).expect_err("what it costs has no bound");
+    assert!(unfit.0[0].starts_with("- the schema refers to `#/$defs/none`"), "{unfit:?}");
+}

@@ -106,6 +106,41 @@ fn home(path: &str, world: &World<'_>) -> String {
 }
 
 fn fill(text: &str, world: &World<'_>) -> Result<String, String> {
+    fill_by(text, world.bare, &mut |inner| value(inner, world).map_err(|lack| lack.to_string()))
+}
+
+/// Why `text`, which stands in a file of the user's own, cannot be filled in from the variables that `look` finds; each
+/// fault once.
+pub(crate) fn lacks(text: &str, look: &dyn Fn(&str) -> Option<String>) -> Vec<Lack> {
+    let mut found: Vec<Lack> = Vec::new();
+    let filled = fill_by(text, false, &mut |inner| {
+        if let Err(lack) = value_by(inner, look, &[])
+            && !found.contains(&lack)
+        {
+            found.push(lack);
+        }
+        Ok(String::new())
+    });
+    found.extend(filled.err().map(Lack::Odd));
+    found
+}
+
+/// Why a variable cannot be filled in.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Lack {
+    /// It is not set, and has no value for that.
+    #[error("the variable {0} is not set where the host was started")]
+    Unset(String),
+    /// It holds the key of a model.
+    #[error("the variable {0} holds the key of a model, which no definition is given")]
+    Key(String),
+    /// What stands there is none; in words.
+    #[error("{0}")]
+    Odd(String),
+}
+
+/// Fills in what `value` gives for what stands between the braces.
+fn fill_by(text: &str, bare: bool, value: &mut dyn FnMut(&str) -> Result<String, String>) -> Result<String, String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find(['$', '{']) {
@@ -115,17 +150,17 @@ fn fill(text: &str, world: &World<'_>) -> Result<String, String> {
         let opencode = rest.strip_prefix('{').filter(|inner| inner.starts_with("env:") || inner.starts_with("file:"));
         if let Some(inner) = braced.or(opencode) {
             let Some(end) = inner.find('}') else { return Err(format!("`{rest}` has no end")) };
-            out.push_str(&value(&inner[..end], world)?);
+            out.push_str(&value(&inner[..end])?);
             rest = &inner[end + 1..];
             continue;
         }
-        let name = rest.strip_prefix('$').filter(|_| world.bare).map(|inner| {
+        let name = rest.strip_prefix('$').filter(|_| bare).map(|inner| {
             let end = inner.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(inner.len());
             &inner[..end]
         });
         match name.filter(|name| name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')) {
             Some(name) => {
-                out.push_str(&value(name, world)?);
+                out.push_str(&value(name)?);
                 rest = &rest[1 + name.len()..];
             }
             None => {
@@ -139,32 +174,50 @@ fn fill(text: &str, world: &World<'_>) -> Result<String, String> {
 }
 
 /// What stands between the braces.
-fn value(inner: &str, world: &World<'_>) -> Result<String, String> {
+fn value(inner: &str, world: &World<'_>) -> Result<String, Lack> {
+    let (name, _) = parts(inner);
+    if is_project(name) {
+        let none =
+            || Lack::Odd(format!("`${{{name}}}` is the folder of a project, and there is none: --project names one"));
+        return Ok(world.project.ok_or_else(none)?.to_string_lossy().into_owned());
+    }
+    value_by(inner, &|name| world.environment.get(name), world.keys)
+}
+
+/// The name, and what stands for it where it is not set.
+fn parts(inner: &str) -> (&str, Option<&str>) {
     let (name, otherwise) = match inner.split_once(":-") {
         Some((name, otherwise)) => (name, Some(otherwise)),
         None => (inner, None),
     };
-    let name = name.strip_prefix("env:").unwrap_or(name).trim();
+    (name.strip_prefix("env:").unwrap_or(name).trim(), otherwise)
+}
+
+/// Whether a name stands for the project's folder.
+fn is_project(name: &str) -> bool {
+    matches!(name, "PROJECT" | "workspaceFolder" | "workspaceRoot" | "CLAUDE_PROJECT_DIR")
+}
+
+fn value_by(inner: &str, look: &dyn Fn(&str) -> Option<String>, keys: &[String]) -> Result<String, Lack> {
+    let (name, otherwise) = parts(inner);
     match name {
-        "PROJECT" | "workspaceFolder" | "workspaceRoot" | "CLAUDE_PROJECT_DIR" => {
-            let none = || format!("`${{{name}}}` is the folder of a project, and there is none: --project names one");
-            return Ok(world.project.ok_or_else(none)?.to_string_lossy().into_owned());
-        }
+        // The folder is known where a server is started.
+        name if is_project(name) => return Ok(String::new()),
         "pathSeparator" | "/" => return Ok(std::path::MAIN_SEPARATOR.to_string()),
-        "userHome" => return world.environment.get("HOME").ok_or_else(|| "the home folder is not known".to_owned()),
+        "userHome" => return look("HOME").ok_or_else(|| Lack::Odd("the home folder is not known".to_owned())),
         _ => {}
     }
     let plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     if !plain {
-        return Err(format!("`${{{inner}}}` is nothing that can be filled in here; only variables can"));
+        return Err(Lack::Odd(format!("`${{{inner}}}` is nothing that can be filled in here; only variables can")));
     }
-    if world.keys.iter().any(|key| key == name) {
-        return Err(format!("the variable {name} holds the key of a model, which no definition is given"));
+    if keys.iter().any(|key| key == name) {
+        return Err(Lack::Key(name.to_owned()));
     }
-    match (world.environment.get(name).filter(|value| !value.is_empty()), otherwise) {
+    match (look(name).filter(|value| !value.is_empty()), otherwise) {
         (Some(value), _) => Ok(value),
         (None, Some(otherwise)) => Ok(otherwise.to_owned()),
-        (None, None) => Err(format!("the variable {name} is not set where the host was started")),
+        (None, None) => Err(Lack::Unset(name.to_owned())),
     }
 }
 
@@ -190,6 +243,16 @@ mod tests {
         };
         let found = fill(text, &world);
         assert_eq!(found.as_deref().map_err(String::as_str), want, "{text}");
+    }
+
+    #[test]
+    fn what_is_lacking_is_told_once_and_all_of_it() {
+        let look = |name: &str| (name == "SET").then(|| "x".to_owned());
+        let check = |text: &str, want: &[Lack]| assert_eq!(lacks(text, &look), want, "{text}");
+        let unset = |name: &str| Lack::Unset(name.to_owned());
+        check("plain $NONE ${SET} ${A:-b} ${PROJECT}", &[]);
+        check("${A}${env:B} {env:A}", &[unset("A"), unset("B")]);
+        check("${A} ${B", &[unset("A"), Lack::Odd("`${B` has no end".to_owned())]);
     }
 
     #[test]

@@ -6,7 +6,9 @@ mod on {
     use std::time::Duration;
 
     use reqwest::header::{HeaderName, HeaderValue};
-    use rmcp::transport::streamable_http_client::{StreamableHttpClientTransport, StreamableHttpClientTransportConfig};
+    use rmcp::transport::streamable_http_client::{
+        StreamableHttpClientTransport, StreamableHttpClientTransportConfig, StreamableHttpError,
+    };
 
     /// How long a server is waited for to take a connection.
     const CONNECT_WITHIN: Duration = Duration::from_secs(10);
@@ -44,6 +46,74 @@ mod on {
             .max_sse_event_size(message_bytes_max)
             .max_concurrent_requests(calls_max);
         Ok(StreamableHttpClientTransport::with_client(client, config))
+    }
+
+    /// What went wrong with a request, in words; none where the error is not one of HTTP.
+    pub(in crate::servers) fn fault(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+        type Fault = StreamableHttpError<reqwest::Error>;
+        Some(match error.downcast_ref::<Fault>()? {
+            Fault::Client(error) => of_request(error),
+            Fault::HttpStatus(error) => format!("it answered HTTP {}", error.status),
+            Fault::UnexpectedServerResponse(told) => of_answer(told),
+            Fault::UnexpectedContentType(Some(kind)) => {
+                format!("it answered with `{kind}`, where the protocol has JSON or a stream of events")
+            }
+            Fault::UnexpectedContentType(None) => "it did not tell what kind of answer it gave".to_owned(),
+            Fault::ResponseBodyTooLarge { max_size } => {
+                format!("limit server_message_bytes: its answer has more than {max_size} bytes")
+            }
+            Fault::AuthRequired(_) => "it wants to know who asks (HTTP 401): give its key in `headers`".to_owned(),
+            Fault::InsufficientScope(_) => {
+                "it does not allow that (HTTP 403): give another key in `headers`".to_owned()
+            }
+            Fault::SessionExpired => "it does not know this session any more (HTTP 404)".to_owned(),
+            Fault::MissingSessionIdInResponse => "it began no session".to_owned(),
+            Fault::Deserialize(error) => format!("its answer is no message of this protocol: {error}"),
+            Fault::ReservedHeaderConflict(name) => {
+                format!("the header `{name}` is one that the protocol sets itself; take it out of `headers`")
+            }
+            Fault::TransportChannelClosed => "its connection has ended".to_owned(),
+            Fault::UnexpectedEndOfStream => "its answer ended in the middle".to_owned(),
+            Fault::SessionRecoveryTimeout | Fault::ControlRequestTimeout => "it did not answer in time".to_owned(),
+            other => deepest(other),
+        })
+    }
+
+    /// What went wrong before there was an answer, or in the middle of it.
+    fn of_request(error: &reqwest::Error) -> String {
+        let place = error.url().map_or_else(|| "it".to_owned(), ToString::to_string);
+        let why = deepest(error);
+        if error.is_connect() {
+            format!("there is no connection to {place}: {why}")
+        } else if error.is_timeout() {
+            format!("{place} did not answer in time")
+        } else {
+            format!("the answer of {place} could not be read: {why}")
+        }
+    }
+
+    /// What an answer is that is none, where rmcp tells it in words of its own.
+    fn of_answer(told: &str) -> String {
+        /// What rmcp writes before the fault and the beginning of an answer that is no message.
+        const NO_MESSAGE: &str = "could not parse JSON response as ServerJsonRpcMessage: ";
+        /// What serde writes before the name of a type, for JSON that fits none of its variants.
+        const NO_SHAPE: &str = "data did not match any variant of untagged enum ";
+        if told.starts_with("HTTP ") {
+            return format!("it answered {}", told.trim_end_matches([' ', ':']));
+        }
+        match told.strip_prefix(NO_MESSAGE) {
+            Some(why) => {
+                let shown = why.strip_prefix(NO_SHAPE).and_then(|rest| rest.split_once(": "));
+                let why = shown.map_or(why, |(_, shown)| shown);
+                format!("its answer is no message of this protocol: {why}")
+            }
+            None => "its answer is none that the protocol has there".to_owned(),
+        }
+    }
+
+    /// The words of the cause behind all others.
+    fn deepest(error: &(dyn std::error::Error + 'static)) -> String {
+        std::iter::successors(Some(error), |error| error.source()).last().map_or_else(String::new, ToString::to_string)
     }
 
     /// A text without what may be secret in the filled-in address `url`: its query, and who asks. The rest of it is left.
@@ -104,7 +174,7 @@ mod on {
 }
 
 #[cfg(feature = "http-servers")]
-pub(super) use on::{hide, transport};
+pub(super) use on::{fault, hide, transport};
 
 /// This build reaches none.
 #[cfg(not(feature = "http-servers"))]

@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{Mutex, Semaphore, mpsc};
 
 use super::ServerError;
+use super::faults;
 use super::guard::{Step, Watch};
 use super::offered::{self, Offered};
 use super::program::{Ground, Program};
@@ -186,6 +187,10 @@ impl Running {
                 let what = format!("refuses: {}", self.shown(&error.message));
                 self.failed("server_error", &what)
             }
+            // A connection over HTTP goes on with the next request.
+            error @ ServiceError::TransportSend(_) if self.program.is_none() => {
+                self.failed("server_error", &format!("did not take the call: {}", self.shown(&faults::of_call(&error))))
+            }
             ServiceError::TransportClosed | ServiceError::TransportSend(_) | ServiceError::Cancelled { .. } => {
                 let said = match &self.program {
                     Some(program) => program.how_it_went().await,
@@ -194,7 +199,7 @@ impl Running {
                 let what = format!("ended before it answered, and is started anew when it is needed{said}");
                 self.failed("server_died", &what)
             }
-            other => self.failed("server_error", &format!("failed: {}", self.shown(&other.to_string()))),
+            other => self.failed("server_error", &format!("failed: {}", self.shown(&faults::of_call(&other)))),
         }
     }
 

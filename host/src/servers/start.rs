@@ -5,13 +5,14 @@ use std::time::{Duration, Instant};
 
 use assistant_protocol::ids::ProcessId;
 use rmcp::model::{ClientCapabilities, ClientConfig, Implementation, ProtocolVersion};
-use rmcp::service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt, RunningService};
+use rmcp::service::{ClientLifecycleMode, ClientServiceExt, RunningService};
 use rmcp::transport::Transport;
 use rmcp::{ClientHandler, RoleClient};
 use tokio::time::timeout_at;
 
 use super::ServerError;
 use super::expand::Ready;
+use super::faults;
 use super::guard::{Guard, Watch};
 use super::lines::Lines;
 use super::program::{Ground, Program};
@@ -141,28 +142,11 @@ async fn shake<T: Transport<RoleClient> + 'static>(
 ) -> Shaken {
     let service = Client.serve_with_lifecycle(transport, mode).await;
     // Cut last: the rest of a secret would not be found.
-    let service =
-        service.map_err(|error| cut(&one_line(&Secrets::of(wish.ready).hide(&said(&error))), ERROR_CHARS_MAX))?;
+    let service = service
+        .map_err(|error| cut(&one_line(&Secrets::of(wish.ready).hide(&faults::of_start(&error))), ERROR_CHARS_MAX))?;
     watch.connected();
     tracing::debug!(server = wish.name, "a server is there");
     Ok((service, watch))
-}
-
-/// What went wrong while hands were shaken.
-fn said(error: &ClientInitializeError) -> String {
-    match error {
-        ClientInitializeError::ConnectionClosed(_) => "it ended before it answered".to_owned(),
-        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => said(fallback),
-        other => {
-            let mut text = other.to_string();
-            let mut cause = std::error::Error::source(other);
-            while let Some(inner) = cause {
-                text.push_str(&format!(": {inner}"));
-                cause = inner.source();
-            }
-            text
-        }
-    }
 }
 
 #[cfg(feature = "http-servers")]

@@ -8,7 +8,11 @@ use serde_json::{Value, json};
 
 use super::{Runner, cut_bytes, failed};
 use crate::process_table::{End, Reason};
+use crate::text::cut;
 use crate::{events, output_schema};
+
+/// Characters of a runner's error that become its process's.
+const ERROR_CHARS_MAX: usize = 2_000;
 
 impl Runner {
     /// What an answered `run` means for the process.
@@ -63,7 +67,7 @@ impl Runner {
             Some(Kind::DeadlineExceeded) => Reason::TimedOut,
             _ => Reason::ProtocolError,
         };
-        End::Failed { reason, error: crate::text::cut(&error.message, 2_000), partial }
+        End::Failed { reason, error: cut(&error.message, ERROR_CHARS_MAX), partial }
     }
 }
 

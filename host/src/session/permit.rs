@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::app::Decision;
 use crate::caller::Caller;
 use crate::events::Kind;
-use crate::text::cut;
+use crate::text::{TOOL_NAME_CHARS_MAX, cut};
 use crate::tools::consent::{self, Answer, Asked};
 use crate::tools::policy::{ToolName, Verdict};
 use crate::tools::{self, Along, Call, Recorder, ToolError};
@@ -127,7 +127,8 @@ pub(super) async fn note(link: &Link, call_id: Option<&str>, tool: &str, error: 
 
 /// Records that a call was refused. `arguments` are told where the call is not in the log itself.
 pub(super) async fn refuse(link: &Link, call_id: Option<&str>, tool: &str, rule: &str, arguments: &Value) {
-    let mut told = json!({ "call_id": call_id, "tool": cut(tool, 64), "rule": cut(rule, RULE_CHARS_MAX) });
+    let mut told =
+        json!({ "call_id": call_id, "tool": cut(tool, TOOL_NAME_CHARS_MAX), "rule": cut(rule, RULE_CHARS_MAX) });
     if !arguments.is_null() {
         told["arguments"] = cut(&arguments.to_string(), ARGUMENTS_CHARS_MAX).into();
     }

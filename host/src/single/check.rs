@@ -12,6 +12,7 @@ use super::{CALL_WAIT_MS_MAX, Single, definition, json_schema, provider, text_of
 use crate::config::{Config, ConfigError, ModelConfig};
 use crate::limits::Limits;
 use crate::model::Models;
+use crate::servers::{Lack, lacks};
 
 /// The longest name of the tool, characters: what all providers take.
 const NAME_CHARS_MAX: usize = 64;
@@ -41,7 +42,10 @@ pub(super) fn check(text: &str, file: &Path, env: Env<'_>, reading: &mut Reading
     let (config, models) = models(config, &read, env, reading);
     let prompt = prompt(&read, &config, env, reading);
     let output = output(&read, &config, env, reading);
-    read.mcp_servers.iter().for_each(|(name, server)| check_server(name, server, reading));
+    for (name, server) in &read.mcp_servers {
+        check_server(name, server, reading);
+        check_variables(name, server, env, reading);
+    }
     let (name, description) = name_and_words?;
     let models = models?;
     Some(Single {
@@ -256,6 +260,25 @@ fn output(read: &File, config: &Config, env: Env<'_>, reading: &mut Reading) -> 
         path => Form::read(&config.resolve_path(Path::new(path), env)),
     };
     form.map_err(|why| reading.error("subagent.outputSchemaPath", why)).ok()
+}
+
+/// Tells of variables in what is written of a server that cannot be filled in: without them it does not start.
+fn check_variables(name: &str, server: &Server, env: Env<'_>, reading: &mut Reading) {
+    let key = |rest: &str| format!("mcpServers.{name}.{rest}");
+    let alone = [("command", &server.command), ("url", &server.url)];
+    let alone = alone.into_iter().filter_map(|(name, text)| Some((key(name), text.as_ref()?)));
+    let args = server.args.iter().enumerate().map(|(at, text)| (key(&format!("args[{at}]")), text));
+    let env_of = server.env.iter().map(|(name, text)| (key(&format!("env.{name}")), text));
+    let headers = server.headers.iter().map(|(name, text)| (key(&format!("headers.{name}")), text));
+    for (key, text) in alone.chain(args).chain(env_of).chain(headers) {
+        for lack in lacks(text, env) {
+            let why = match lack {
+                Lack::Unset(name) => format!("the variable {name} is not set here"),
+                Lack::Key(_) | Lack::Odd(_) => lack.to_string(),
+            };
+            reading.warning(&key, format!("cannot be filled in: {why}; the server does not start without it"));
+        }
+    }
 }
 
 fn check_server(name: &str, server: &Server, reading: &mut Reading) {

@@ -23,6 +23,8 @@ pub(super) struct Reading {
     pub(super) findings: Vec<Finding>,
     /// The line of each key, by its path.
     lines: BTreeMap<String, u32>,
+    /// How keys are written, where that is not as the schema has them, by their paths.
+    written: BTreeMap<String, String>,
 }
 
 impl Reading {
@@ -69,8 +71,17 @@ impl Reading {
         self.tell(Finding { of_environment: true, ..Finding::error(key, line, message) });
     }
 
-    /// One error of a key is enough, and nothing is said of what lies below it.
+    /// The path of a key in the words of the file.
+    fn as_written(&self, key: &str) -> String {
+        let dots = key.match_indices(['.', '[']).map(|(at, _)| at).chain([key.len()]);
+        let around: Vec<usize> = dots.collect();
+        let known = around.iter().rev().find_map(|end| Some((self.written.get(&key[..*end])?, &key[*end..])));
+        known.map_or_else(|| key.to_owned(), |(written, rest)| format!("{written}{rest}"))
+    }
+
+    /// One error of a key is enough, and nothing is said of what lies below it. Keys are told as they are written.
     fn tell(&mut self, finding: Finding) {
+        let finding = Finding { key: self.as_written(&finding.key), ..finding };
         let below =
             |key: &str| finding.key.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
         let told = |one: &Finding| !one.warning && !one.key.is_empty() && below(&one.key);
@@ -128,8 +139,15 @@ impl Reading {
             let name = known.unwrap_or(&entry.key);
             let at = if key.is_empty() { name.to_owned() } else { format!("{key}.{name}") };
             if self.lines.insert(at.clone(), entry.line).is_some() {
-                self.error(&at, "stands there twice; keep one");
+                let first = self.as_written(&at);
+                let also =
+                    if first.ends_with(&entry.key) { String::new() } else { format!(", also as `{}`", entry.key) };
+                self.error(&at, format!("stands there twice{also}; keep one"));
                 continue;
+            }
+            if name != entry.key {
+                let inside = if key.is_empty() { String::new() } else { format!("{}.", self.as_written(key)) };
+                self.written.insert(at.clone(), format!("{inside}{}", entry.key));
             }
             let schema = known.and_then(|name| properties.and_then(|all| all.get(name))).or(any);
             let Some(schema) = schema else {

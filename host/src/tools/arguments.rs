@@ -4,6 +4,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::ToolError;
+use crate::text::VALUE_SHOWN_CHARS_MAX;
 
 /// Reads arguments whose names are those of `schema`'s properties, in snake_case or camelCase; null is absent.
 pub(super) fn read<P: DeserializeOwned>(arguments: &Map<String, Value>, schema: &Value) -> Result<P, ToolError> {
@@ -58,8 +59,8 @@ fn fold(arguments: &Map<String, Value>, schema: &Value, within: &str) -> Result<
             continue;
         }
         let value = match (value, inner.get("properties")) {
-            (Value::Object(map), Some(_)) => Value::Object(fold(map, inner, &format!("{within}{known}."))?),
-            (other, _) => typed(other, inner, &format!("{within}{known}"))?,
+            (Value::Object(map), Some(_)) => Value::Object(fold(map, inner, &format!("{within}{name}."))?),
+            (other, _) => typed(other, inner, &format!("{within}{name}"))?,
         };
         if folded.insert(known.clone(), value).is_some() {
             let message = format!("`{within}{known}` and `{within}{}` are both given", camel_case(known));
@@ -94,7 +95,7 @@ fn typed(value: &Value, schema: &Value, name: &str) -> Result<Value, ToolError> 
     }
     let allowed = schema.get("enum").and_then(Value::as_array);
     if !fits {
-        let shown: String = value.to_string().chars().take(80).collect();
+        let shown: String = value.to_string().chars().take(VALUE_SHOWN_CHARS_MAX).collect();
         return Err(ToolError::bad_argument(
             format!("`{name}` is {shown}, and has to be of type {wanted}"),
             "Correct it.",

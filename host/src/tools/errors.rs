@@ -112,12 +112,12 @@ impl From<process_table::Refused> for ToolError {
             },
             Refused::OverBudget(over) => over.clone().into(),
             Refused::Living { .. } => {
-                Self::limit("living_per_session", &refused, "Wait until some have ended, or cancel_assistant some.")
+                Self::limit("living_per_session", &refused, "Wait until some have ended; cancel_assistant ends them.")
             }
             Refused::Queue { .. } => {
                 Self::limit("queue_per_session", &refused, "Wait until some have ended, then spawn again.")
             }
-            Refused::Lives(_) => Self::bad_argument(&refused, "Write to it with send_message, or wait for its end."),
+            Refused::Lives(_) => Self::bad_argument(&refused, "Wait for its end; send_message writes to it."),
             Refused::Resumed(..) => Self::new("process_resumed", &refused, "Resume that one, if it has ended."),
             Refused::Busy(..) => {
                 let hint = "Do this part yourself, or leave it to another assistant.";

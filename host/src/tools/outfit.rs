@@ -10,7 +10,7 @@ use crate::host::Host;
 use crate::model::{Choice, Models, NoModel};
 use crate::registry::{Code, Definition, Diagnostic, bare};
 use crate::servers::{self, Configured};
-use crate::text::cut;
+use crate::text::{NAME_SHOWN_CHARS_MAX, cut};
 use crate::trust::{self, Ruled};
 
 /// Characters of a list of names in a message.
@@ -99,7 +99,7 @@ impl Outfit {
             found.push((diagnostic.hint(tool_hint(&first.tool, table)), about));
         }
         if let Some((denied, near)) = &self.misspelt {
-            let message = format!("it must not have what is no tool here: {}", cut(denied, 60));
+            let message = format!("it must not have what is no tool here: {}", cut(denied, NAME_SHOWN_CHARS_MAX));
             let hint = format!("`{near}` is the nearest name");
             let about = About { keys: DENYING, value: Some(denied.clone()) };
             found.push((Diagnostic::new(Code::ToolMisspelt, &file, message).hint(hint), about));
@@ -131,7 +131,7 @@ fn names(unavailable: &[Unavailable]) -> String {
 
 /// What brings a tool that is not here.
 fn tool_hint(tool: &str, table: &[Tool]) -> String {
-    let bare = cut(bare(tool), 60);
+    let bare = cut(bare(tool), NAME_SHOWN_CHARS_MAX);
     if bare.starts_with("mcp_") || bare.contains('*') {
         return format!("`{bare}` belongs to a tool server, and this host has none of that name");
     }
@@ -149,7 +149,7 @@ fn tool_hint(tool: &str, table: &[Tool]) -> String {
 }
 
 fn model_hint(wish: &str, used: &str) -> String {
-    let key = toml_key(&cut(wish, 60));
+    let key = toml_key(&cut(wish, NAME_SHOWN_CHARS_MAX));
     format!(
         "in the configuration, `[model_aliases]` with `{key} = \"{used}\"` takes it without a word, and `[models.NAME]` adds one"
     )

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use super::talk::TALK;
 use crate::registry::{Action, Definition, Subject, several, subject};
+use crate::text::{WORD_SHOWN_CHARS_MAX, cut};
 use crate::trust;
 
 mod calls;
@@ -274,7 +275,7 @@ pub(crate) fn holds(tool: &str) -> bool {
 /// Several entries, for a message.
 fn list(entries: &[&Entry]) -> String {
     let mut named: Vec<String> =
-        entries.iter().take(NAMED_MAX).map(|entry| crate::text::cut(&entry.written, 100)).collect();
+        entries.iter().take(NAMED_MAX).map(|entry| cut(&entry.written, WORD_SHOWN_CHARS_MAX)).collect();
     if entries.len() > NAMED_MAX {
         named.push(format!("{} more", entries.len() - NAMED_MAX));
     }

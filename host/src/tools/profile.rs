@@ -13,6 +13,7 @@ use crate::limits::Limits;
 use crate::process_table::ProfileName;
 use crate::registry::Registry;
 
+mod errors;
 pub mod single;
 pub(crate) mod subagents;
 
@@ -105,10 +106,59 @@ impl Profile {
         cancelled: CancellationToken,
         along: Along,
     ) -> Result<Output, CallError> {
-        match self {
-            Self::Orchestrator => super::call(host, caller, name, arguments, cancelled, along).await,
+        let called = match self {
+            Self::Orchestrator => return super::call(host, caller, name, arguments, cancelled, along).await,
             Self::Subagents => subagents::call(host, caller, name, arguments, cancelled, along).await,
             Self::Single(offer) => single::call(offer, host, caller, name, arguments, cancelled, along).await,
+        };
+        called.map_err(|error| errors::usable(error, &self.lacks(host.tools())))
+    }
+
+    /// The host's tools of these that a client of it does not have: no hint sends it there.
+    fn lacks<'a>(&self, table: &'a [Tool]) -> Vec<&'a str> {
+        let has = |name: &str| match self {
+            Self::Orchestrator => true,
+            Self::Subagents => subagents::OF_CLIENTS.contains(&name),
+            Self::Single(offer) => offer.name() == name,
+        };
+        table.iter().map(|tool| tool.name.as_ref()).filter(|name| !has(name)).collect()
+    }
+
+    /// What a client does whose call was lost with the host.
+    #[cfg(feature = "cli")]
+    pub(crate) fn after_loss(&self) -> &'static str {
+        match self {
+            Self::Orchestrator => {
+                "Call again: another host is started. Look first with list_process whether a spawn was done already."
+            }
+            Self::Subagents => {
+                "Call again: another host is started. A run that this call had begun has ended with the host; \
+                 check_status tells of one whose runId you have."
+            }
+            Self::Single(_) => "Call again: a run that this call had begun has ended with the host.",
         }
+    }
+}
+
+#[cfg(all(test, feature = "cli"))]
+mod tests {
+    use super::*;
+
+    /// The tools of `table` that a text names.
+    fn named<'a>(text: &str, table: &'a [Tool]) -> Vec<&'a str> {
+        let names = |tool: &&Tool| errors::without(text, &[&tool.name]) != text;
+        table.iter().filter(names).map(|tool| tool.name.as_ref()).collect()
+    }
+
+    #[test]
+    fn a_client_is_sent_to_no_tool_that_it_lacks() {
+        let table = crate::tools::table(&Limits::default());
+        assert_eq!(Profile::Orchestrator.lacks(&table), Vec::<&str>::new());
+        assert!(Profile::Subagents.lacks(&table).contains(&"list_process"));
+        for profile in [Profile::Orchestrator, Profile::Subagents] {
+            let (hint, lacks) = (profile.after_loss(), profile.lacks(&table));
+            assert!(!hint.is_empty() && named(hint, &table).iter().all(|tool| !lacks.contains(tool)), "{hint}");
+        }
+        assert_eq!(named(Profile::Orchestrator.after_loss(), &table), ["list_process"]);
     }
 }

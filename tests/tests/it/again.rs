@@ -35,11 +35,12 @@ async fn a_spawn_with_a_key_is_done_once() {
     };
     let both =
         tokio::join!(client.call("spawn_assistant", asked.clone()), client.call("spawn_assistant", asked.clone()));
-    assert_eq!(both.0, both.1, "two at once are one");
     let process = both.0["process_id"].clone();
+    assert_eq!(both.1["process_id"], process, "two at once are one");
     let waited = client.call("spawn_assistant", with("run_mode", json!("sync"))).await;
     assert_eq!((&waited["process_id"], &waited["result"]["content"]), (&process, &json!("the result")));
-    assert_eq!(client.call("spawn_assistant", with("assistantId", json!(null))).await, both.0);
+    let again = client.call("spawn_assistant", with("assistantId", json!(null))).await;
+    assert_eq!((&again["process_id"], &again["status"]), (&process, &json!("finished")), "as it is now");
     for (name, value) in [("query", json!("another")), ("detached", json!(true)), ("model", json!("scripted"))] {
         let refused = client.try_call("spawn_assistant", with(name, value)).await.expect_err("another call");
         assert!(
@@ -65,6 +66,40 @@ async fn a_spawn_with_a_key_is_done_once() {
     drop((client, again, guest));
     let client = bed.open().await;
     assert_eq!(client.call("spawn_assistant", asked.clone()).await["process_id"], process);
+    client.host.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_spawn_with_a_key_is_told_as_it_is_now() {
+    let bed = bed(&[
+        ("ends", json!([{ "text": "the result" }])),
+        ("fails", json!([{ "error": { "kind": "rejected", "message": "no" } }])),
+        ("hangs", json!([{ "hang": true }])),
+        ("lost", json!([{ "hang": true }])),
+    ]);
+    let client = bed.open().await;
+    let asked = |id: &str| json!({ "assistant_id": id, "query": "go", "idempotency_key": id });
+    for (id, want) in [("ends", "finished"), ("fails", "failed"), ("hangs", "cancelled")] {
+        let spawned = client.call("spawn_assistant", asked(id)).await;
+        if id == "hangs" {
+            client.until(&spawned, "running").await;
+            assert_eq!(client.call("spawn_assistant", asked(id)).await["status"], "running");
+            client.call("cancel_assistant", json!({ "process_id": spawned["process_id"] })).await;
+        }
+        client.end(&spawned).await;
+        let again = client.call("spawn_assistant", asked(id)).await;
+        assert_eq!((&again["process_id"], &again["status"]), (&spawned["process_id"], &json!(want)), "{id}");
+        assert_eq!(again["capacity"]["running"], 0, "{again}");
+    }
+    let spawned = client.call("spawn_assistant", asked("lost")).await;
+    client.until(&spawned, "running").await;
+    client.host.close().await;
+    drop(client);
+    let client = bed.open().await;
+    let again = client.call("spawn_assistant", asked("lost")).await;
+    assert_eq!(again["process_id"], spawned["process_id"]);
+    assert_eq!(again["status"], client.poll(&spawned).await["status"], "{again}");
+    assert_ne!(again["status"], "starting", "{again}");
     client.host.close().await;
 }
 

@@ -257,6 +257,18 @@ fn doctor_tells_of_the_host_that_runs() {
     for place in ["configuration", "state", "database", "log", "socket"] {
         assert_eq!(report[place]["there"], true, "{place}: {out}");
     }
+    let pid = doors.host_pid().expect("a host");
+    let whose =
+        format!("that of this command; the host that runs (process {pid}) has that of the client that started it");
+    assert_eq!(report["environment"], json!(whose));
+    // What is missing here may be there for the host.
+    doors.configure("[mcp_servers.s]\ncommand = \"x\"\nargs = [\"${NOT_HERE}\"]\n");
+    let (code, out, _) = doors.run(&["doctor", "--json"]);
+    let report: Value = serde_json::from_str(&out).expect("JSON");
+    let problem = &report["problems"][0];
+    assert!(problem["message"].as_str().is_some_and(|text| text.contains("NOT_HERE is not set")), "{out}");
+    assert!(code == Some(1) && problem["hint"].as_str().is_some_and(|text| text.ends_with(&whose)), "{out}");
+    assert!(doors.run(&["doctor"]).1.contains(&format!("environment    {whose}")));
 }
 
 #[tokio::test(flavor = "multi_thread")]

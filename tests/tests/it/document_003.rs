@@ -137,7 +137,13 @@ impl Drop for Shop {
             return;
         }
         let left = conformance::bed::running(self.dir.path());
-        assert!(left.is_empty(), "processes are left: {left:?}");
+        let told = |pid: &u32| {
+            let of = |name: &str| {
+                std::fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default().replace('\0', " ")
+            };
+            format!("{pid} {}{}", of("cmdline"), of("wchan"))
+        };
+        assert!(left.is_empty(), "processes are left: {:?}", left.iter().map(told).collect::<Vec<_>>());
         let folders = self.path("home/.local/state/assistant-host/subagents");
         for folder in std::fs::read_dir(folders).into_iter().flatten().flatten() {
             for place in std::fs::read_dir(folder.path()).expect("a folder").flatten() {

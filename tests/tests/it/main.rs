@@ -49,6 +49,7 @@ mod live;
 mod load;
 mod mail;
 mod mcp;
+mod misfits;
 mod mixed;
 mod models;
 mod mutants;

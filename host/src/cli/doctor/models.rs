@@ -62,7 +62,7 @@ pub(super) async fn look(report: &mut Report, config: &Config, calls: bool) {
     if report.models.is_empty() {
         let variables = crate::model::variables_of_keys().join(" or ");
         let hint = format!("set {variables}, or add [models.NAME] to {}", config.path.display());
-        report.problem("there is no model", hint);
+        report.problem_here("there is no model", &hint);
     }
     let hint = |known: &Known| match known.state {
         State::Unusable => "set it, or name a file in `api_key_file`: that one works for hosts of any environment",
@@ -74,7 +74,7 @@ pub(super) async fn look(report: &mut Report, config: &Config, calls: bool) {
         Some((format!("the model `{}` does not work: {error}", known.name), format!("{} ({settings})", hint(known))))
     });
     for (message, hint) in failed.collect::<Vec<_>>() {
-        report.problem(message, hint);
+        report.problem_here(message, &hint);
     }
 }
 

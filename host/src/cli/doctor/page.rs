@@ -36,6 +36,9 @@ pub(super) fn tell(report: &Report) {
     for known in &report.models {
         row("model", &model(known, report.default_model.as_deref()));
     }
+    if let Some(environment) = &report.environment {
+        row("environment", environment);
+    }
     for key in &report.keys {
         row("key", &format!("{} is {}", key.variable, if key.set { "set" } else { "not set" }));
     }

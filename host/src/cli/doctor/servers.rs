@@ -31,7 +31,7 @@ pub(super) async fn look(report: &mut Report, setting: &Setting, calls: bool) {
         if let Some(error) = &error {
             let message = format!("the tool server {}: {error}", tried.name);
             let hint = "mend its entry in the configuration, or take it out: assistants do without it until then";
-            report.problem(message, hint);
+            report.problem_here(message, hint);
         }
         report.servers.push(Known {
             name: tried.name,

@@ -6,6 +6,7 @@ use super::shell::Script;
 use super::{ToolName, patches};
 use crate::registry::{Subject, subject};
 use crate::servers::presets::{What, role};
+use crate::text::{NAME_SHOWN_CHARS_MAX, cut};
 use crate::tools::grants;
 
 /// Arguments that hold a path.
@@ -157,7 +158,7 @@ pub(super) fn command(arguments: &Map<String, Value>) -> Result<(Vec<Script>, Op
             _ => {
                 return Err(format!(
                     "what the argument `{}` does to the command is not known",
-                    crate::text::cut(key, 60)
+                    cut(key, NAME_SHOWN_CHARS_MAX)
                 ));
             }
         }
@@ -185,7 +186,7 @@ pub(super) fn command(arguments: &Map<String, Value>) -> Result<(Vec<Script>, Op
 fn words(key: &str, value: &Value) -> Result<Vec<String>, String> {
     let words =
         value.as_array().map(|all| all.iter().map(|one| one.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>());
-    words.flatten().ok_or_else(|| format!("its `{}` is no list of texts", crate::text::cut(key, 60)))
+    words.flatten().ok_or_else(|| format!("its `{}` is no list of texts", cut(key, NAME_SHOWN_CHARS_MAX)))
 }
 
 /// The paths of a call of a tool. None is the folder of the run where the tool looks below one, or where the call has no
@@ -208,7 +209,7 @@ pub(super) fn paths(tool: ToolName<'_>, arguments: &Map<String, Value>) -> Resul
     if looks_below(tool) || !arguments.values().any(has_text) {
         return Ok(vec![".".to_owned()]);
     }
-    Err(format!("which file `{}` is to touch cannot be told", crate::text::cut(tool.tool, 60)))
+    Err(format!("which file `{}` is to touch cannot be told", cut(tool.tool, NAME_SHOWN_CHARS_MAX)))
 }
 
 /// Whether a tool lists or searches a folder: without a path in its arguments that is the one of the run.

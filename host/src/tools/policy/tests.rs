@@ -8,6 +8,7 @@ use crate::registry::{Source, read};
 mod commands;
 mod files;
 mod given;
+mod nested;
 mod redirections;
 mod rules;
 

@@ -19,6 +19,7 @@ use crate::process_table::{self, Process, Status};
 use crate::registry::AssistantId;
 use crate::single::{Form, Single, place};
 use crate::text::cut;
+use crate::tools::profile::errors;
 use crate::tools::{
     Along, Audience, Call, CallError, Hints, Output, Tool, ToolError, arguments, call_row, schema, wait,
 };
@@ -151,7 +152,10 @@ async fn run(offer: Arc<Offer>, call: Call, task: Task) -> Result<Output, ToolEr
     );
     let told = match spawned.await {
         Ok(output) => output.value,
-        Err(CallError::Tool(error)) => return Err(error),
+        Err(CallError::Tool(error)) => {
+            let named = errors::renamed(error, "query", "prompt");
+            return Err(errors::renamed(named, "context", "prompt"));
+        }
         Err(error @ CallError::UnknownTool(_)) => return Err(ToolError::internal(&error)),
     };
     let id = ProcessId::deserialize(&told["process_id"]).map_err(|error| ToolError::internal(&error))?;
@@ -187,11 +191,11 @@ async fn left_behind(offer: &Offer, call: &Call, id: ProcessId) -> Result<Output
         }
         None => elsewhere(offer, id).await?.filter(of_this),
     };
-    names(call, id);
     let row = found.ok_or_else(|| {
         let hint = "Use the run_id that progress or an earlier answer named, or leave it out to start a new run.";
         ToolError::new("unknown_run", format!("no run of `{}` has the id {id}", offer.name), hint)
     })?;
+    names(call, id);
     result(offer, &row, pictures(call, id).await?)
 }
 

@@ -32,6 +32,7 @@ use crate::caller::Caller;
 use crate::host::Host;
 use crate::limits::Limits;
 use crate::registry::{Definition, Registry};
+use crate::text::{VALUE_SHOWN_CHARS_MAX, cut};
 use crate::tools::processes::mine;
 use crate::tools::spawn::session_may;
 use crate::tools::talk::TALK;
@@ -60,7 +61,7 @@ const LIST_BYTES_MAX: usize = 24 * 1024;
 /// Assistants that have a tool of their own in a list; all have one that can be called.
 const RUN_TOOLS_MAX: usize = 40;
 /// The tools of clients, beside those of single assistants.
-const OF_CLIENTS: [&str; 6] =
+pub(super) const OF_CLIENTS: [&str; 6] =
     ["check_status", "get_logs", "get_pending_questions", "reply_subagent", "run_subagent", "update_status"];
 /// The tools of running assistants that may ask.
 const OF_ASKERS: [&str; 4] = ["ask_parent", "check_answer", "check_status", "update_status"];
@@ -174,8 +175,9 @@ pub(crate) async fn call(
     let unknown = || CallError::unknown(name);
     let asked = Asked::of(name).ok_or_else(unknown)?;
     let tool = row(asked.tool).ok_or_else(unknown)?;
+    let mut given = Vec::new();
     let made = async {
-        let mut arguments = spelling::normal(arguments, &tool.input_schema)?;
+        let mut arguments = spelling::normal(arguments, &tool.input_schema, &mut given)?;
         match asked.agent {
             Some(agent) if asked.tool == names::RUN_ONE => {
                 if arguments.contains_key("agent_name") {
@@ -189,7 +191,8 @@ pub(crate) async fn call(
         }
         tools::call_row(host, caller, tool, arguments, cancelled, along).await
     };
-    made.await.map_err(errors::in_words)
+    let made = made.await;
+    made.map_err(|error| errors::in_words(error, &given))
 }
 
 /// Calls one of the tools of a running assistant.
@@ -225,7 +228,7 @@ async fn is_of(host: &Host, caller: Caller, agent: &str, arguments: &Map<String,
 /// Reads the id of a run.
 fn run_id(text: &str) -> Result<ProcessId, ToolError> {
     text.parse().map_err(|_| {
-        let message = format!("`runId` is `{}`, which is no id of a run (a UUID)", crate::text::cut(text, 80));
+        let message = format!("`runId` is `{}`, which is no id of a run (a UUID)", cut(text, VALUE_SHOWN_CHARS_MAX));
         ToolError::bad_argument(message, "Use the runId that run_subagent gave.")
     })
 }

@@ -23,10 +23,15 @@ pub(super) async fn wait_for(call: &Call, mut told: Value, params: &Spawn) -> Re
     if let (Some(_), Some(clamped)) = (params.wait_ms, bound.clamped_to_ms) {
         told["wait_clamped_to_ms"] = json!(clamped);
     }
-    if wait_ms == 0 {
-        return Ok(Output::of(told));
-    }
     let process = ProcessId::deserialize(&told["process_id"]).map_err(|error| ToolError::internal(&error))?;
+    if wait_ms == 0 {
+        // An answer that was kept under a key may be an old one.
+        return if params.idempotency_key.is_some() {
+            present(call, process, told).await
+        } else {
+            Ok(Output::of(told))
+        };
+    }
     let on: [Uuid; 2] = [process.into(), call.caller.into()];
     let told = Arc::new(told);
     let look = || async {
@@ -38,6 +43,11 @@ pub(super) async fn wait_for(call: &Call, mut told: Value, params: &Spawn) -> Re
     if let Some(output) = wait::until_woken(call, &on, &woken_by, bound.wait, look).await? {
         return Ok(output);
     }
+    present(call, process, Arc::unwrap_or_clone(told)).await
+}
+
+/// What was told of a spawn, with the status that the process has now.
+async fn present(call: &Call, process: ProcessId, told: Value) -> Result<Output, ToolError> {
     let (limits, now) = (*call.host.limits(), call.host.now());
     let looked = call.host.store().read(move |db| {
         Ok::<_, ToolError>((
@@ -46,7 +56,7 @@ pub(super) async fn wait_for(call: &Call, mut told: Value, params: &Spawn) -> Re
         ))
     });
     let (status, capacity) = looked.await?;
-    let mut output = Output::of(Arc::unwrap_or_clone(told));
+    let mut output = Output::of(told);
     output.value["status"] = json!(status);
     output.value["capacity"] = json!(capacity);
     Ok(output)

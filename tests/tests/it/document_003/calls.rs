@@ -176,7 +176,7 @@ async fn row_3_7_bad_arguments_are_errors_that_name_them() {
         (json!({ "prompt": 7 }), "`prompt` is 7, and has to be of type string"),
         (json!({ "prompt": "x", "inputs": "a.txt" }), "`inputs` is \"a.txt\", and has to be of type array"),
         (json!({ "prompt": "x", "input": ["a.txt"] }), "there is no argument `input`"),
-        (json!({ "prompt": "x".repeat(1024 * 1024 + 1) }), "`query` has 1048577 bytes, the most is 1048576"),
+        (json!({ "prompt": "x".repeat(1024 * 1024 + 1) }), "`prompt` has 1048577 bytes, the most is 1048576"),
     ] {
         let (code, message) = client.refused(arguments).await;
         assert_eq!((code.as_str(), message.as_str()), ("bad_argument", want));

@@ -115,3 +115,28 @@ fn row_3_1_help_displays_usage() {
     assert_eq!((code, stderr.as_str()), (Some(0), ""));
     assert!(stdout.contains("Usage:") && stdout.contains("--config <FILE>"), "{stdout}");
 }
+
+#[test]
+fn row_3_10_variables_of_servers_that_are_not_set_are_told() {
+    let shop = Shop::new(json!([{ "text": "fine" }]));
+    let servers = "mcp_servers:\n  s:\n    command: x\n    args: [\"${SET}\", \"--at=${NONE:-here}\", \"${A}/${B}\"]\n    env:\n      \
+        TOKEN: ${TOKEN}\n  h:\n    url: https://x/${PLACE}\n    headers: { X-Key: \"Bearer ${KEY}\" }\n";
+    shop.edit("defaults:", &format!("{servers}defaults:"));
+    let mut lint = shop.command(&["config", "lint", "--config", FILE]);
+    lint.env("SET", "x");
+    let (code, stdout, _) = shop.ended(lint);
+    let line = |line: u32, key: &str, variable: &str| {
+        format!(
+            "warning: DIR/{FILE}, line {line}: `mcp_servers.{key}` cannot be filled in: the variable {variable} is not set \
+             here; the server does not start without it\n"
+        )
+    };
+    let want = [
+        line(17, "s.args[2]", "A"),
+        line(17, "s.args[2]", "B"),
+        line(19, "s.env.TOKEN", "TOKEN"),
+        line(21, "h.url", "PLACE"),
+        line(22, "h.headers.X-Key", "KEY"),
+    ];
+    assert_eq!((code, stdout), (Some(0), want.concat()));
+}

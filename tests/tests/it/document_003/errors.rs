@@ -262,7 +262,7 @@ fn row_3_4_limits_that_cannot_be() {
     check(
         "defaults:",
         "output_repairs: many\ndefaults:",
-        "FILE, line 14: `outputRepairs` has to be a whole number, and is `many`",
+        "FILE, line 14: `output_repairs` has to be a whole number, and is `many`",
     );
 }
 
@@ -283,4 +283,50 @@ fn row_3_4_all_that_is_wrong_is_told_at_once() {
         ),
     ];
     assert_eq!(lines, want);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn row_3_5_errors_name_what_the_client_sent() {
+    let shop = shop();
+    let client = shop.client().await;
+    let long = client.call(json!({ "prompt": "x".repeat(3 << 20) })).await;
+    let error: serde_json::Value = serde_json::from_str(&super::text(&long)).expect("an error as JSON");
+    assert_eq!(error["message"], "`prompt` has 3145728 bytes, the most is 1048576");
+    assert_eq!(long.meta, None, "nothing was run");
+    let unknown = client.call(json!({ "run_id": "0198f0a0-0000-7000-8000-000000000000" })).await;
+    assert_eq!((unknown.is_error, unknown.meta), (Some(true), None));
+    let (code, message) = client.refused(json!({ "runId": 7 })).await;
+    assert_eq!((code.as_str(), message.as_str()), ("bad_argument", "`runId` is 7, and has to be of type string"));
+    client.end().await;
+    assert_eq!(shop.runs().len(), 0);
+}
+
+#[test]
+fn row_3_4_keys_are_told_as_they_are_written() {
+    let repairs = |key: &str| {
+        let want = format!("FILE, line 1: `{key}` has to be a whole number, and is `-1`");
+        check("version:", &format!("{key}: -1\nversion:"), &want);
+    };
+    repairs("output_repairs");
+    repairs("outputRepairs");
+    let servers = |key: &str| {
+        let want = format!("FILE, line 15: `{key}.files.command` is missing: a stdio server is a program");
+        check("defaults:", &format!("{key}:\n  files:\n    type: stdio\ndefaults:"), &want);
+    };
+    servers("mcp_servers");
+    servers("mcpServers");
+    let missing = "FILE, line 15: `defaults.system_prompt_path` names DIR/./gone, which cannot be read: …";
+    let prompt = format!("systemPromptPath: {PROMPT}");
+    let shop = shop();
+    shop.edit(&prompt, "system_prompt_path: ./gone");
+    refused(
+        &shop,
+        &["mcp", "serve", "--config", FILE],
+        &missing.replace("FILE, line 15", &format!("DIR/{FILE}, line 16")),
+    );
+    check(
+        "version:",
+        "output_repairs: 1\noutputRepairs: 1\nversion:",
+        "FILE, line 2: `output_repairs` stands there twice, also as `outputRepairs`; keep one",
+    );
 }

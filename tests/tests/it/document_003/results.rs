@@ -120,6 +120,11 @@ async fn row_3_3_a_result_that_does_not_fit_is_mended_once_or_not_at_all() {
         assert_eq!((result.is_error, &result.structured_content), (Some(true), &None), "{result:?}");
         let error: Value = serde_json::from_str(&text(&result)).expect("an error as JSON");
         let message = error["message"].as_str().expect("words").to_owned();
+        let run = result.meta.expect("meta")["run_id"].as_str().expect("an id").to_owned();
+        assert!(
+            message.starts_with(&format!("the run {run} of ")),
+            "a failed run is named as one that succeeds: {message}"
+        );
         assert_eq!(error["code"], "output_invalid", "{error}");
         assert!(message.contains("/verdict") && message.contains("perhaps"), "the place, and what it had: {message}");
     };

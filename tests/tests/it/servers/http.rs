@@ -129,3 +129,133 @@ async fn a_redirect_is_not_followed_and_nobody_there_is_told() {
     }
     assert!(other.1.lock().expect("the list").is_empty(), "the headers stay here");
 }
+
+/// A server on loopback that answers each connection with these bytes, after its request's head was read.
+async fn answers(bytes: &'static [u8]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let place = listener.local_addr().expect("an address").to_string();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut stream = BufReader::new(stream);
+                let (mut line, mut length) = (String::new(), 0);
+                // The first bytes of a handshake of TLS are no text.
+                while stream.read_line(&mut line).await.is_ok_and(|read| read > 2) {
+                    if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+                        length = value.trim().parse().unwrap_or(0);
+                    }
+                    line.clear();
+                }
+                drop(stream.read_exact(&mut vec![0; length]).await);
+                drop(stream.write_all(bytes).await);
+                drop(stream.shutdown().await);
+            });
+        }
+    });
+    place
+}
+
+#[tokio::test]
+async fn what_goes_wrong_is_told_without_the_names_of_types() {
+    let closed = TcpListener::bind("127.0.0.1:0").await.and_then(|there| there.local_addr()).expect("a port");
+    let (json, html) = ("application/json", "text/html");
+    let says = async |head: &str, kind: &str, body: &str| {
+        let length = body.len();
+        let text = format!(
+            "HTTP/1.1 {head}\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+        );
+        format!("http://{}/mcp", answers(text.leak().as_bytes()).await)
+    };
+    for (url, want) in [
+        (format!("http://{closed}/mcp"), "there is no connection to http://"),
+        (says("404 Not Found", html, "<p>nothing</p>").await, "it answered HTTP 404 Not Found: <p>nothing</p>"),
+        (says("500 Internal Server Error", html, "").await, "it answered HTTP 500"),
+        (says("401 Unauthorized", html, "").await, "HTTP 401"),
+        (says("200 OK", html, "<p>hello</p>").await, "it answered with `text/html`"),
+        (says("200 OK", json, "hello").await, "its answer is no message of this protocol: expected value"),
+        (
+            says("200 OK", json, "{}").await,
+            "its answer is no message of this protocol: unrecognized JSON-RPC message: {}",
+        ),
+        (format!("http://{}/mcp", answers(b"nonsense").await), "could not be read"),
+        (format!("https://{}/mcp", answers(b"no TLS\r\n").await), "there is no connection to https://"),
+    ] {
+        let served = Served::new(&used(&url), &[("a", json!([{ "text": "{{system}}" }]))], Limits::default()).await;
+        let (_, told) = served.told("a").await;
+        assert!(told.contains("the server `s` cannot be used: ") && told.contains(want), "{want}: {told}");
+        for name in ["::", "Transport [", "reqwest", "ServerJsonRpcMessage", "untagged", "Some("] {
+            assert!(!told.contains(name), "{want} with {name}: {told}");
+        }
+        served.host().close().await;
+    }
+}
+
+/// A server that ends well and answers calls of its tool with `HTTP 500`, or with what is no JSON.
+async fn breaks_calls(answer: &'static str) -> String {
+    let (url, _) = start(false).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let place = format!("http://{}/mcp", listener.local_addr().expect("an address"));
+    let inner = url.trim_start_matches("http://").trim_end_matches("/mcp").to_owned();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let inner = inner.clone();
+            tokio::spawn(async move {
+                let mut stream = BufReader::new(stream);
+                loop {
+                    let (mut request, mut length) = (Vec::new(), 0);
+                    loop {
+                        let mut line = String::new();
+                        if stream.read_line(&mut line).await? == 0 {
+                            return Ok(());
+                        }
+                        if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+                            length = value.trim().parse().unwrap_or(0);
+                        }
+                        request.extend_from_slice(line.as_bytes());
+                        if line.trim().is_empty() {
+                            break;
+                        }
+                    }
+                    let mut body = vec![0; length];
+                    stream.read_exact(&mut body).await?;
+                    if String::from_utf8_lossy(&body).contains("tools/call") {
+                        stream.write_all(answer.as_bytes()).await?;
+                        return Ok::<_, std::io::Error>(());
+                    }
+                    // Everything else goes to one that works.
+                    let mut there = TcpStream::connect(&inner).await?;
+                    request.extend_from_slice(&body);
+                    there.write_all(&request).await?;
+                    there.shutdown().await?;
+                    let mut reply = Vec::new();
+                    there.read_to_end(&mut reply).await?;
+                    stream.write_all(&reply).await?;
+                }
+            });
+        }
+    });
+    place
+}
+
+#[tokio::test]
+async fn what_goes_wrong_in_a_call_is_told_in_words_too() {
+    for (answer, want) in [
+        (
+            "HTTP/1.1 500 Internal Server Error\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
+            "it answered HTTP 500",
+        ),
+        (
+            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 5\r\nconnection: close\r\n\r\nhello",
+            "its answer is no message of this protocol: expected value",
+        ),
+        ("", "could not be read"),
+    ] {
+        let url = breaks_calls(answer).await;
+        let steps = [("a", calls(&[("s__echo", json!({ "text": "over http" }))]))];
+        let served = Served::new(&used(&url), &steps, Limits::default()).await;
+        let said = served.run("a").await;
+        assert!(said.contains("the server `s` did not take the call: ") && said.contains(want), "{want}: {said}");
+        assert!(!said.contains("::") && !said.contains("Transport ["), "{said}");
+        served.host().close().await;
+    }
+}

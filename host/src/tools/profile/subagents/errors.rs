@@ -1,5 +1,7 @@
 //! Errors in the words of this profile: what the host's tools say of theirs is said of those here.
 
+use super::spelling::Given;
+use crate::tools::profile::errors::renamed;
 use crate::tools::{CallError, ToolError};
 
 /// Words of the host's tools, and what is meant here; longer ones first.
@@ -18,7 +20,6 @@ const WORDS: &[(&str, &str)] = &[
     ("wait_assistant", "check_status"),
     ("poll_assistant", "check_status"),
     ("read_log", "get_logs"),
-    (", or cancel_assistant some", ""),
     ("send_message says more to a process that lives", "check_status tells where each question is"),
     ("it is PENDING", "it is PENDING (pending_parent_reply)"),
     ("it is ANSWERED", "it is ANSWERED (parent_replied)"),
@@ -30,11 +31,16 @@ const WORDS: &[(&str, &str)] = &[
 /// What finds an assistant elsewhere and is not here.
 const SEARCH: &str = "search_assistant";
 
-pub(super) fn in_words(error: CallError) -> CallError {
+/// The error in the words of this profile; an argument by the name by which it was `given`, where that is another one than
+/// the tool's.
+pub(super) fn in_words(error: CallError, given: &[Given]) -> CallError {
     match error {
         // These quote what a subagent wrote.
         CallError::Tool(error) if error.code.starts_with("run_") => CallError::Tool(error),
-        CallError::Tool(error) => CallError::Tool(said(error)),
+        CallError::Tool(error) => {
+            let said = said(error);
+            CallError::Tool(given.iter().fold(said, |said, given| renamed(said, &given.known, &given.written)))
+        }
         CallError::UnknownTool(name) => CallError::UnknownTool(name),
     }
 }

@@ -14,11 +14,25 @@ const ALIASES: &[(&str, &[&str])] = &[
     ("messageId", &["question_id"]),
 ];
 
-/// The arguments under the names that `schema` has. What is no argument stays, and is refused where it is read.
+/// An argument under another name than the tool's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Given {
+    /// What the tool calls it.
+    pub(super) known: String,
+    /// What the caller called it.
+    pub(super) written: String,
+}
+
+/// The arguments under the names that `schema` has; by which they were given is added to `given`. What is no argument
+/// stays, and is refused where it is read.
 ///
 /// # Errors
 /// One that is given twice, by different names.
-pub(super) fn normal(arguments: Map<String, Value>, schema: &Value) -> Result<Map<String, Value>, ToolError> {
+pub(super) fn normal(
+    arguments: Map<String, Value>,
+    schema: &Value,
+    given: &mut Vec<Given>,
+) -> Result<Map<String, Value>, ToolError> {
     let none = Map::new();
     let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
     let known = |name: &str| {
@@ -30,7 +44,6 @@ pub(super) fn normal(arguments: Map<String, Value>, schema: &Value) -> Result<Ma
         same.or_else(alias).cloned()
     };
     let mut normal = Map::new();
-    let mut given: Vec<(String, String)> = Vec::new();
     for (name, value) in arguments {
         if value.is_null() {
             continue;
@@ -39,11 +52,11 @@ pub(super) fn normal(arguments: Map<String, Value>, schema: &Value) -> Result<Ma
             normal.insert(name, value);
             continue;
         };
-        if let Some((_, other)) = given.iter().find(|(one, _)| *one == known) {
-            let message = format!("`{other}` and `{name}` are both given, and mean the same");
+        if let Some(other) = given.iter().find(|one| one.known == known) {
+            let message = format!("`{}` and `{name}` are both given, and mean the same", other.written);
             return Err(ToolError::bad_argument(message, "Give one of them."));
         }
-        given.push((known.clone(), name));
+        given.push(Given { known: known.clone(), written: name });
         normal.insert(known, value);
     }
     Ok(normal)
@@ -65,7 +78,7 @@ mod tests {
         let check = |names: &[&str], arguments: Value, want: Value| {
             let properties: Map<String, Value> = names.iter().map(|name| ((*name).to_owned(), json!({}))).collect();
             let arguments = arguments.as_object().cloned().expect("an object");
-            let got = match normal(arguments, &json!({ "properties": properties })) {
+            let got = match normal(arguments, &json!({ "properties": properties }), &mut Vec::new()) {
                 Ok(normal) => Value::Object(normal),
                 Err(error) => error.message.into(),
             };
