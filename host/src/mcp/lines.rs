@@ -47,12 +47,14 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Lines<
         Self { read: BufReader::new(read), line: Vec::new(), too_long: false, write, answering: None }
     }
 
-    /// Reads on until a line is whole; none is the end. May be dropped and called again.
+    /// Reads on until a line is whole; none is the end, at which the last line needs no sign of its own. May be dropped and
+    /// called again.
     async fn next(&mut self) -> io::Result<Option<Heard>> {
         loop {
             let there = self.read.fill_buf().await?;
             if there.is_empty() {
-                return Ok(None);
+                let last = std::mem::take(&mut self.line);
+                return Ok((!last.is_empty() && !self.too_long).then(|| heard(&last)));
             }
             let end = there.iter().position(|byte| *byte == b'\n');
             let taken = &there[..end.unwrap_or(there.len())];
@@ -222,6 +224,23 @@ mod tests {
         check(r#"{"jsonrpc":"2.0"}"#, "-32600 to nobody: the message has no `method`");
         let batch = "-32600 to nobody: a line has to be one message, which is an object; there are no batches";
         check(r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, batch);
+    }
+
+    #[tokio::test]
+    async fn the_last_line_needs_no_end() {
+        let check = async |text: &'static str, want: usize| {
+            let (ours, _theirs) = tokio::io::duplex(64);
+            let mut lines = Lines::new(text.as_bytes(), ours);
+            let mut found = 0;
+            while lines.receive().await.is_some() {
+                found += 1;
+            }
+            assert_eq!(found, want, "{text}");
+        };
+        let ping = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}";
+        check(ping, 1).await;
+        check("{\"jsonrpc\":\"2.0\",\"id\":1,\"meth", 0).await;
+        check("", 0).await;
     }
 
     #[tokio::test]
