@@ -5,7 +5,7 @@ use super::entry::Entry;
 use super::glob::HOLE;
 use super::paths::Resolved;
 use super::shell::Script;
-use super::{Verdict, subject};
+use super::{Verdict, list, subject};
 use crate::registry::{Action, Subject};
 
 impl Calls<'_> {
@@ -67,7 +67,12 @@ impl Calls<'_> {
     ) -> Result<Verdict, String> {
         let rules: Vec<(&Entry, Action)> = rules.collect();
         let mut verdict = Verdict::Allow;
-        if rules.iter().all(|(_, action)| *action == Action::Allow) {
+        let about = |way: Way| rules.iter().rev().filter(move |(entry, _)| Way::of(entry) == Some(way));
+        // Where some files are allowed, no others are.
+        let some = |way: Way| about(way).any(|(entry, action)| !entry.patterns.is_empty() && *action == Action::Allow);
+        let counts = |way: &Way| some(*way) || about(*way).any(|(_, action)| *action != Action::Allow);
+        let ways: Vec<Way> = Way::ALL.into_iter().filter(counts).collect();
+        if ways.is_empty() {
             return Ok(verdict);
         }
         let (scripts, folder) = match subject::command(self.arguments) {
@@ -75,15 +80,11 @@ impl Calls<'_> {
             Err(_) if !self.has_redirection_sign() => return Ok(verdict),
             Err(why) => return Err(why),
         };
-        let each = scripts.iter().flat_map(|script| Way::ALL.map(|way| (script, way)));
-        for (script, way) in each {
+        for (script, way) in scripts.iter().flat_map(|script| ways.iter().map(move |way| (script, *way))) {
             for file in way.files(script) {
-                let about = || rules.iter().rev().filter(|(entry, _)| Way::of(entry) == Some(way));
-                if about().all(|(_, action)| *action == Action::Allow) {
-                    continue;
-                }
                 let item = Item::Path(self.target(script, folder.as_deref(), file)?);
-                for (entry, action) in about() {
+                let mut told = false;
+                for (entry, action) in about(way) {
                     let certain = entry.patterns.is_empty() || self.fits(entry, &item, 0);
                     let rule = entry.written.clone();
                     match action {
@@ -92,8 +93,14 @@ impl Calls<'_> {
                         Action::Deny | Action::Ask | Action::Allow => {}
                     }
                     if certain {
+                        told = true;
                         break;
                     }
+                }
+                if !told && some(way) {
+                    let named: Vec<&Entry> = about(way).rev().map(|(entry, _)| *entry).collect();
+                    let rule = format!("{}: `{}` does not match any of: {}", way.does(), clean(file), list(&named));
+                    return Ok(Verdict::Deny { rule });
                 }
             }
         }

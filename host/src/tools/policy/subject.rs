@@ -197,8 +197,9 @@ fn words(key: &str, value: &Value) -> Result<Vec<String>, String> {
 pub(super) fn paths(tool: ToolName<'_>, arguments: &Map<String, Value>) -> Result<Vec<String>, String> {
     let mut found = named(arguments, PATHS, "path")?;
     if PATCHES.iter().any(|part| folded(tool.tool).contains(part)) {
-        let texts = arguments.iter().filter(|(key, _)| !PATHS.contains(&folded(key).as_str()));
-        found.extend(texts.filter_map(|(_, value)| value.as_str()).flat_map(patches::files));
+        for (key, value) in arguments {
+            in_patches(PATHS.contains(&folded(key).as_str()), value, 0, &mut found)?;
+        }
     }
     if found.len() > VALUES_MAX {
         return Err(too_many("path"));
@@ -210,6 +211,24 @@ pub(super) fn paths(tool: ToolName<'_>, arguments: &Map<String, Value>) -> Resul
         return Ok(vec![".".to_owned()]);
     }
     Err(format!("which file `{}` is to touch cannot be told", cut(tool.tool, NAME_SHOWN_CHARS_MAX)))
+}
+
+/// The files that patches are about, in every text that is no path itself.
+fn in_patches(is_path: bool, value: &Value, depth: usize, found: &mut Vec<String>) -> Result<(), String> {
+    if depth > DEPTH_MAX {
+        return Err(too_deep());
+    }
+    match value {
+        Value::String(text) if !is_path => found.extend(patches::files(text)?),
+        Value::Array(all) => all.iter().try_for_each(|one| in_patches(is_path, one, depth + 1, found))?,
+        Value::Object(map) => {
+            for (key, value) in map {
+                in_patches(PATHS.contains(&folded(key).as_str()), value, depth + 1, found)?;
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+    Ok(())
 }
 
 /// Whether a tool lists or searches a folder: without a path in its arguments that is the one of the run.
@@ -260,6 +279,10 @@ fn named(arguments: &Map<String, Value>, names: &[&str], what: &str) -> Result<V
     if found.len() > VALUES_MAX { Err(too_many(what)) } else { Ok(found) }
 }
 
+fn too_deep() -> String {
+    "its arguments are nested too deep".to_owned()
+}
+
 fn too_many(what: &str) -> String {
     format!("the call has more than {VALUES_MAX} arguments that are a {what}")
 }
@@ -273,7 +296,7 @@ fn collect(
     found: &mut Vec<String>,
 ) -> Result<(), String> {
     if depth > DEPTH_MAX {
-        return Err("its arguments are nested too deep".to_owned());
+        return Err(too_deep());
     }
     match value {
         Value::String(text) if is => found.push(text.clone()),

@@ -41,7 +41,7 @@ fn commands_and_files() {
     check("a | b && c; d & e || f", "[a] [b] [c] [d] [e] [f]");
     check("A=b B='c d' a", "A=b B=c d [a]");
     check("A=b", "A=b []");
-    check("a > b 2>> c < d 2>&1 &> e >| f <> g >& h", "[a] >b >c >e >f >g >h <d");
+    check("a > b 2>> c < d 2>&1 &> e >| f <> g >& h", "[a] >b >c >e >f >g >h <d <g");
     check("a > $x", "[a] >_");
     check("a $(b $(c)) `d`", "[c] [b|_] [d] [a|_|_]");
     check("for x in a $(b); do c $x; done", "[b] [c|_]");

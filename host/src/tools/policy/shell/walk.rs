@@ -144,9 +144,11 @@ impl Script {
         match kind {
             Kind::DuplicateInput | Kind::DuplicateOutput if number => {}
             Kind::Read | Kind::DuplicateInput => self.reads.push(file),
-            Kind::Write | Kind::Append | Kind::ReadAndWrite | Kind::Clobber | Kind::DuplicateOutput => {
+            Kind::ReadAndWrite => {
+                self.reads.push(file.clone());
                 self.writes.push(file);
             }
+            Kind::Write | Kind::Append | Kind::Clobber | Kind::DuplicateOutput => self.writes.push(file),
         }
         Ok(())
     }

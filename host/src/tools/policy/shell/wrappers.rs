@@ -108,6 +108,13 @@ const SHELL_FLAGS: &[&str] = &["-c", "-ec", "-euc", "-lc", "-uc", "-xc"];
 const SHELL_VALUES: &[&str] = &["-o", "+o", "-O", "+O", "--rcfile", "--init-file"];
 /// Their options with which they only tell of themselves.
 const SHELL_WORDS: &[&str] = &["--version", "--help"];
+/// Commands that run what they read, or a shell that does, unless they are told otherwise in ways that are not looked into.
+const READERS: &[&str] = &[
+    "at", "batch", "chroot", "crontab", "newgrp", "nsenter", "parallel", "pkexec", "runuser", "script", "setarch",
+    "sg", "su", "unshare",
+];
+/// With these `sudo` runs a shell.
+const SHELL_OF: &[&str] = &["-s", "-i", "--shell", "--login"];
 /// Where `find` runs a command.
 const FIND_RUNS: &[&str] = &["-exec", "-execdir", "-ok", "-okdir"];
 
@@ -215,6 +222,81 @@ fn runs_script(words: &[String]) -> bool {
     }
 }
 
+/// The shell among the words of a command that reads from its input, or from nobody knows where, what it runs.
+fn reader(words: &[String]) -> Option<&str> {
+    let head = words.first()?;
+    let name = base(head);
+    match name {
+        "." | "source" => return (!is_file(words.get(1))).then_some(name),
+        // What `find` has elsewhere is not run.
+        "find" => {
+            let commands = found(words).and_then(|inner| inner.commands)?;
+            return commands.iter().find_map(|(begins, inner)| reader(&words[*begins..begins + inner.len()]));
+        }
+        "xargs" => return given_words(words),
+        "sudo" | "doas" if words.iter().any(|word| SHELL_OF.contains(&word.as_str())) => return Some(name),
+        name if READERS.contains(&name) => return Some(name),
+        name if SHELLS.contains(&name) => return reads_script(&words[1..]).then_some(name),
+        _ => {}
+    }
+    let wrapper = WRAPPERS.iter().find(|wrapper| wrapper.name == name);
+    match wrapper.and_then(|wrapper| wrapper.begins(words)) {
+        Some(begins) => reader(&words[begins..]),
+        // Any of its words may be what it runs.
+        None if is_wrapper(head) => (1..words.len())
+            .find(|at| SHELLS.contains(&base(&words[*at])) && reads_script(&words[at + 1..]))
+            .map(|at| base(&words[at])),
+        None => None,
+    }
+}
+
+/// The program behind `xargs` that makes a command of the words that are read.
+fn given_words(words: &[String]) -> Option<&str> {
+    let mut at = 1;
+    // With these the inner command has the input itself, or what is read in the midst of its words.
+    let mut anywhere = None;
+    while let Some(word) = words.get(at).filter(|word| word.starts_with('-')) {
+        let (flag, value) = word.split_at_checked(2).unwrap_or((word, ""));
+        match flag {
+            "-0" | "-r" | "-t" => at += 1,
+            "-n" | "-P" | "-L" | "-d" => at += if value.is_empty() { 2 } else { 1 },
+            "-I" if value.is_empty() => {
+                anywhere = words.get(at + 1).map(String::as_str);
+                at += 2;
+            }
+            "-I" => {
+                anywhere = Some(value);
+                at += 1;
+            }
+            _ if word == "--null" => at += 1,
+            // Of others nobody knows here where the command begins.
+            _ => return words[at..].iter().map(|word| base(word)).find(|word| is_wrapper(word)),
+        }
+    }
+    let inner = words.get(at..).unwrap_or_default();
+    let put = |word: &String| anywhere.is_some_and(|place| word.contains(place));
+    let mut from = 0;
+    while let Some(word) = inner.get(from) {
+        let name = base(word);
+        if put(word) {
+            return Some("xargs");
+        }
+        if !is_wrapper(word) {
+            return None;
+        }
+        let rest = &inner[from..];
+        if SHELLS.contains(&name) {
+            let own = rest.get(1).is_some_and(|flag| SHELL_FLAGS.contains(&flag.as_str())) && rest.len() > 2;
+            return (!own || put(&rest[2])).then_some(name);
+        }
+        let wrapper = WRAPPERS.iter().find(|wrapper| wrapper.name == name);
+        let Some(begins) = wrapper.and_then(|wrapper| wrapper.begins(rest)) else { return Some(name) };
+        from += begins;
+    }
+    // Alone it says what it reads.
+    (from > 0).then(|| base(&words[at]))
+}
+
 /// Whether a shell with these words behind its name reads from its input, or from nobody knows where, what it runs.
 fn reads_script(words: &[String]) -> bool {
     let mut at = 0;
@@ -224,7 +306,8 @@ fn reads_script(words: &[String]) -> bool {
         }
         let short = !word.starts_with("--");
         if short && word.contains('c') {
-            return false;
+            // Only in the first place is its script looked at.
+            return at > 0 || word.starts_with('+');
         }
         if word == "-" || (short && word.contains('s')) {
             return true;
@@ -239,7 +322,18 @@ fn reads_script(words: &[String]) -> bool {
 
 /// Whether a word is a file that does not become another one with whoever runs it.
 fn is_file(word: Option<&String>) -> bool {
-    word.is_some_and(|word| !word.contains(HOLE) && !word.starts_with("/dev/") && !word.starts_with("/proc/"))
+    let Some(word) = word.filter(|word| !word.contains(HOLE)) else { return false };
+    let mut parts: Vec<&str> = Vec::new();
+    let mut whole = word.starts_with('/');
+    for part in word.split('/').filter(|part| !matches!(*part, "" | ".")) {
+        if part != ".." {
+            parts.push(part);
+        } else if parts.pop().is_none() {
+            // Above where it starts, it may be at the root.
+            whole = true;
+        }
+    }
+    !(whole && parts.first().is_some_and(|first| matches!(*first, "dev" | "proc")))
 }
 
 /// The scripts that a command hands to a shell.
@@ -250,6 +344,9 @@ pub(super) fn scripts(words: &[String]) -> Result<Vec<String>, String> {
     let unknown = || "what it hands to a shell is known only when it runs".to_owned();
     let known = |text: &str| if text.contains(HOLE) { Err(unknown()) } else { Ok(text.to_owned()) };
     let Some(head) = words.first().map(|head| base(head)) else { return Ok(Vec::new()) };
+    if let Some(name) = reader(words) {
+        return Err(format!("what `{name}` runs is known only when it reads it"));
+    }
     // Behind whatever wraps it: `env sh -c x`, `builtin eval x`, `find -exec sh -c x`.
     let mut scripts = Vec::new();
     let wraps = is_wrapper(head);
@@ -265,17 +362,7 @@ pub(super) fn scripts(words: &[String]) -> Result<Vec<String>, String> {
             }
             _ => {}
         }
-        let name = base(&words[at]);
-        let is_shell = SHELLS.contains(&name);
-        let reads = match name {
-            "." | "source" => at == 0 && !is_file(words.get(at + 1)),
-            // What `find` has behind a name is not for that, and `xargs` hands over what is read as words.
-            _ => is_shell && !matches!(head, "find" | "xargs") && reads_script(&words[at + 1..]),
-        };
-        if reads {
-            return Err(format!("what `{name}` runs is known only when it reads it"));
-        }
-        if !is_shell {
+        if !SHELLS.contains(&base(&words[at])) {
             continue;
         }
         let Some(flag) = words.get(at + 1) else { continue };

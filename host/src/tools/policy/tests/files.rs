@@ -204,6 +204,14 @@ fn calls_that_name_their_files_in_an_unknown_way() {
     check(edit, "x__apply_diff", json!({ "path": "src/k", "diff": "--- a/secrets/k\n+++ b/secrets/k" }), "deny");
     check(edit, "x__apply_patch", json!({ "input": "*** Add File: src/k\n*** Move to: secrets/k" }), "deny");
     check(edit, "x__apply_patch", json!({ "input": "*** Add File: src/k" }), "allow");
+    check(edit, "x__apply_patch", json!({ "path": "src/k", "edits": [{ "patch": "Index: secrets/k" }] }), "deny");
+    check(edit, "x__apply_patch", json!({ "path": "src/k", "patch": "diff --git a/secrets/k b/secrets/k" }), "deny");
+    check(edit, "x__apply_patch", json!({ "path": "src/k", "patch": "+++ \"b/\\163ecrets/k\"" }), "deny");
+    let a = "disallowedTools: ['Edit(/a/**)']";
+    check(a, "x__apply_patch", json!({ "patch": "*** Update File: a/secret" }), "deny");
+    check(a, "x__apply_patch", json!({ "patch": "--- a/secret" }), "deny");
+    let src = "tools: ['Edit(src/**)', x]";
+    check(src, "x__apply_patch", json!({ "patch": "*** Add File: b/src/x" }), "deny");
     check(edit, "x__write_file", json!({ "items": [{ "where": "secrets/k" }] }), "deny");
     check("askTools: ['Edit(secrets/**)']", "x__apply_patch", json!({ "patch": "x" }), "ask");
     let env = "disallowedTools: ['Read(.env)']";

@@ -59,5 +59,12 @@ fn files_that_commands_read() {
     let keys = "tools: [Bash]\npermission: {bash: allow, read: {'*': allow, '*.env': deny}, edit: {'out/*': deny}}";
     check(keys, "allow", &["cat < x", "ls > x", "cat < out/x"]);
     check(keys, "deny", &["cat < .env", "cat < x < .env", "ls > out/x", "cat < .env > x"]);
+    check(keys, "deny", &["cat <> .env", "cat <> out/x"]);
     check("tools: [Bash]\ndisallowedTools: [Read]", "deny", &["cat < x"]);
+    // Where some files are allowed, no others are.
+    let keys = "permission: {bash: allow, edit: {'out/*': allow, 'ask/*': ask}}";
+    check(keys, "allow", &["ls", "ls > out/x", "cat < secrets/x", "ls > /dev/null"]);
+    check(keys, "deny", &["ls > secrets/x", "ls > $X", "ls > out/x > y"]);
+    check(keys, "ask", &["ls > ask/x"]);
+    check("permission: {bash: allow, edit: allow}", "allow", &["ls > secrets/x", "ls > $X"]);
 }

@@ -91,9 +91,34 @@ fn what_is_denied_is_found_wherever_it_stands() {
         ". /dev/stdin",
         "sudo bash",
         "env sh",
+        "env A=b sh",
+        "bash -x -c 'cu\"\"rl x'",
+        "bash -o pipefail -c ls",
+        "bash +c ls",
+        "find . -maxdepth 0 -exec sh \\;",
+        "xargs -a /dev/null sh",
+        "xargs env",
+        "xargs sh",
+        "xargs nice -n 5",
+        "xargs -I% sh -c %",
+        "xargs -I {} {}",
+        "xargs find .",
+        "command . /dev/stdin",
+        "builtin source /dev/stdin",
+        "bash //dev/./stdin",
+        "bash ../../../dev/stdin",
+        "bash /tmp/../proc/self/fd/0",
+        "cat x | parallel",
+        "at now",
+        "sudo -s",
+        "su",
+        "docker run -i x sh",
     ];
     check(keys, "deny", &reads);
-    check(keys, "allow", &["bash -x -o pipefail x.sh", "bash --version", "sh -- x", ". x", "find . -name sh"]);
+    let files = ["bash -x -o pipefail x.sh", "bash --version", "sh -- x", ". x", "bash ./dev/x.sh", "command . x"];
+    check(keys, "allow", &files);
+    check(keys, "allow", &["find . -name sh", "xargs ls", "xargs -I{} ls {}", "sudo ls"]);
+    check(keys, "allow", &["xargs sh -c 'ls \"$1\"'", "xargs -n 1 env ls", "xargs", "sudo -u a ls", "nohup bash x.sh"]);
     check(
         keys,
         "allow",
