@@ -89,6 +89,7 @@ class Bed:
             ],
             "curious": [("filesystem__read_text_file", {"path": outside})],
             "commander": [("shell__run_command", {"command": line})],
+            "sleeper": [("shell__run_command", {"command": "sleep 43210; echo late > late.txt"})],
             "sum": [("everything__get-sum", {"a": 20, "b": 22})],
             "image": [("everything__get-tiny-image", {})],
             "data": [("everything__get-structured-content", {"location": "Chicago"})],
@@ -184,6 +185,14 @@ def a_command_is_run_without_our_keys(bed):
     assert f"42 in {bed.project}" in told and "0 secrets" in told, told
 
 
+def a_command_ends_with_its_assistant(bed):
+    process = bed.spawn("sleeper")
+    until("it sleeps", lambda: bed.servers("43210"))
+    bed.ours("cancel", process)
+    until("it is gone", lambda: not bed.servers("43210"))
+    assert not (bed.project / "late.txt").exists()
+
+
 def a_denied_call_is_refused(bed):
     process = json.loads(bed.result("held").splitlines()[0])["process_id"]
     log = bed.log(process)
@@ -253,6 +262,7 @@ CHECKS = [
     an_assistant_reads_and_writes_files,
     a_path_outside_is_refused,
     a_command_is_run_without_our_keys,
+    a_command_ends_with_its_assistant,
     a_denied_call_is_refused,
     everything_is_passed_on,
     progress_is_that_of_the_process,

@@ -123,13 +123,15 @@ impl Configured {
                 return Err(("tool_presets".to_owned(), format!("names `{name}`, and there are only {known}")));
             };
             let mut words = preset.command.iter().map(ToString::to_string);
+            // Commands find the folder of the project by this name; where there is none, there is no such server.
+            let env = BTreeMap::from([("PROJECT".to_owned(), "${PROJECT}".to_owned())]);
             let how = How::Program {
                 command: words.next().unwrap_or_default(),
                 args: words.collect(),
-                env: BTreeMap::new(),
-                folder: Some(preset.cwd.to_owned()),
+                env,
+                folder: preset.shared.then(|| "${PROJECT}".to_owned()),
             };
-            found.insert(name.clone(), Spec::new(name, how));
+            found.insert(name.clone(), Spec { shared: preset.shared, ..Spec::new(name, how) });
         }
         for (name, config) in servers {
             let key = format!("mcp_servers.{name}");

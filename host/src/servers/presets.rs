@@ -31,8 +31,9 @@ pub struct Preset {
     pub name: &'static str,
     /// The program and its arguments; `${PROJECT}` is the folder of the project, else the one that the host works in.
     pub command: &'static [&'static str],
-    /// The folder that it runs in.
-    pub cwd: &'static str,
+    /// Whether one serves all assistants, in the folder of the project. Else each has its own, in the folder of its run, and
+    /// what that does ends with the run.
+    pub shared: bool,
     tools: &'static [(&'static str, What)],
 }
 
@@ -49,7 +50,7 @@ pub const PRESETS: &[Preset] = &[
     Preset {
         name: "filesystem",
         command: &["npx", "-y", "@modelcontextprotocol/server-filesystem@2026.8.31", "${PROJECT}"],
-        cwd: "${PROJECT}",
+        shared: true,
         tools: &[
             ("read_file", What::Read),
             ("read_text_file", What::Read),
@@ -70,7 +71,8 @@ pub const PRESETS: &[Preset] = &[
     Preset {
         name: "shell",
         command: &["npx", "-y", "mcp-server-commands@0.5.0"],
-        cwd: "${PROJECT}",
+        // It heeds no cancellation: a command ends with the server that it was given to.
+        shared: false,
         tools: &[("run_command", What::Run)],
     },
 ];
