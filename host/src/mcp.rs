@@ -25,6 +25,7 @@ use crate::store::StoreError;
 use crate::tools::profile::Profile;
 use crate::tools::{Along, CallError};
 
+mod envelope;
 pub mod lines;
 mod list;
 mod log;

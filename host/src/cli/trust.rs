@@ -265,10 +265,10 @@ fn meant(how: Option<&How>) -> String {
     const CONFIGURED: &str = "the server of that name in your own configuration";
     match how {
         Some(How::Program { command, args, .. }) => {
-            let line: Vec<String> = std::iter::once(command).chain(args).map(|part| quoted(part)).collect();
+            let line: Vec<String> = masked_line(command, args).iter().map(|part| quoted(part)).collect();
             format!("{CONFIGURED}, which runs {}", line.join(" "))
         }
-        Some(How::Http { url, .. }) => format!("{CONFIGURED}, which connects to {}", shown(url)),
+        Some(How::Http { url, .. }) => format!("{CONFIGURED}, which connects to {}", shown(&masked_text(url))),
         Some(How::Off) => format!("{CONFIGURED}, which is switched off"),
         Some(How::Unusable(why)) => format!("{CONFIGURED}, which cannot be used: {}", shown(why)),
         Some(How::Named) | None => {
@@ -277,6 +277,18 @@ fn meant(how: Option<&How>) -> String {
                 .to_owned()
         }
     }
+}
+
+/// A command of the user's own configuration without its secrets: whoever allows what a project names needs none of them.
+fn masked_line(command: &str, args: &[String]) -> Vec<String> {
+    let line: Vec<&str> = std::iter::once(command).chain(args.iter().map(String::as_str)).collect();
+    let masked = trust::masked(&json!(line));
+    masked.as_array().into_iter().flatten().map(|part| part.as_str().unwrap_or_default().to_owned()).collect()
+}
+
+/// An address of the user's own configuration without its secrets.
+fn masked_text(text: &str) -> String {
+    trust::masked(&json!(text)).as_str().unwrap_or_default().to_owned()
 }
 
 /// Whether a part of a command names a file of the project.
@@ -299,10 +311,9 @@ fn told(book: &Book, asking: &[Asked<'_>]) -> Value {
         match named(asked, &one.wanted) {
             None => {}
             Some(Some(How::Program { command, args, .. })) => {
-                let line: Vec<&String> = std::iter::once(command).chain(args).collect();
-                told["configured"] = json!({ "command": line });
+                told["configured"] = json!({ "command": masked_line(command, args) });
             }
-            Some(Some(How::Http { url, .. })) => told["configured"] = json!({ "url": url }),
+            Some(Some(How::Http { url, .. })) => told["configured"] = json!({ "url": masked_text(url) }),
             Some(Some(How::Named | How::Off | How::Unusable(_)) | None) => told["configured"] = Value::Null,
         }
         told["trusted"] = json!(one.answer.allows());

@@ -12,12 +12,16 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, BufReader, Empty};
 
-use super::misfit;
+use super::{envelope, misfit};
 
 /// The longest line of a client, bytes.
 pub const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// What some programs write before their first line.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+/// Lists and objects within each other that are read: of `serde_json`, which takes one less than the 128 it names.
+const DEPTH_MAX: usize = 127;
+/// Room that is kept from one line to the next, bytes.
+const LINE_BYTES_KEPT: usize = 64 * 1024;
 
 /// The two directions of a pipe. They are closed when this is dropped.
 pub struct Lines<R, W: AsyncWrite> {
@@ -75,6 +79,7 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Lines<
             }
             let heard = heard(&self.line);
             self.line.clear();
+            self.line.shrink_to(LINE_BYTES_KEPT);
             return Ok(Some(heard));
         }
     }
@@ -92,15 +97,26 @@ fn heard(line: &[u8]) -> Heard {
             _ => Heard::Message(Box::new(JsonRpcMessage::Request(asked))),
         },
         Ok(message) => Heard::Message(Box::new(message)),
-        Err(error) => match serde_json::from_slice(line) {
+        Err(_) => match serde_json::from_slice(line) {
             Ok(value) => odd(&value),
-            Err(_) => {
-                // Whoever gets an answer to junk may answer with more of it.
-                tracing::debug!(%error, "a client wrote a line that is no JSON");
-                Heard::Nothing
-            }
+            Err(error) => unreadable(line, &error),
         },
     }
+}
+
+/// What a line is that cannot be read as a whole, for `error`. JSON may hold halves of characters, numbers of any size and
+/// lists of any depth; whose request that is can be told even so.
+fn unreadable(line: &[u8], error: &serde_json::Error) -> Heard {
+    let Some(id) = envelope::id_of_request(line) else {
+        // Whoever gets an answer to junk may answer with more of it.
+        tracing::debug!(%error, "a client wrote a line that cannot be read");
+        return Heard::Nothing;
+    };
+    let why = format!(
+        "the message cannot be read: {error}; texts need whole characters, numbers have to fit into 64 bits, and values \
+         may be nested {DEPTH_MAX} deep"
+    );
+    Heard::Refused(ErrorData::parse_error(why, None), Some(id))
 }
 
 /// What JSON is that is no message of this protocol.
@@ -116,13 +132,11 @@ fn odd(value: &Value) -> Heard {
         tracing::debug!(method, answers, "a client wrote a message that does not fit the protocol");
         return if method.is_some() || answers { Heard::Nothing } else { refused("the message has no `method`", None) };
     };
-    let id = match id {
-        Value::String(text) => Some(RequestId::String(text.as_str().into())),
-        Value::Number(number) => number.as_i64().map(RequestId::Number),
-        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
-    };
-    match (method, id) {
-        (_, None) => refused("the `id` of a request has to be a text or a whole number", None),
+    match (method, envelope::id(id)) {
+        (_, None) => {
+            let (least, most) = (i64::MIN, i64::MAX);
+            refused(&format!("the `id` of a request has to be a text or a whole number from {least} to {most}"), None)
+        }
         (None, id) => refused("the message has no `method` that is a text", id),
         (Some(_), id) if message.get("jsonrpc").and_then(Value::as_str) != Some("2.0") => {
             refused("the message does not say `\"jsonrpc\": \"2.0\"`", id)
@@ -167,12 +181,18 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Transp
     }
 
     async fn close(&mut self) -> Result<(), Self::Error> {
-        self.write.close().await
+        // Nobody goes on with it, and it may be in the middle of a write.
+        self.answering = None;
+        // So may answers of the service be, to a client that reads nothing: they end with the service, and the pipe with
+        // them. To wait for them here would be to wait for that client.
+        self.write.close().now_or_never().unwrap_or(Ok(()))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     /// What a line is: the id of a message that is passed on, or the error.
@@ -216,7 +236,10 @@ mod tests {
             &format!("{init}missing field `protocolVersion`"),
         );
         check(r#"{"jsonrpc":"2.0","id":1,"method":"odd","params":5}"#, "-32601 to 1: there is no method `odd`");
-        let no_id = "-32600 to nobody: the `id` of a request has to be a text or a whole number";
+        let no_id = "-32600 to nobody: the `id` of a request has to be a text or a whole number from \
+                     -9223372036854775808 to 9223372036854775807";
+        check(r#"{"jsonrpc":"2.0","id":9223372036854775807,"method":"ping"}"#, "request 9223372036854775807");
+        check(r#"{"jsonrpc":"2.0","id":9223372036854775808,"method":"ping"}"#, no_id);
         check(r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, no_id);
         check(r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, no_id);
         check(r#"{"id":1,"method":"ping"}"#, "-32600 to 1: the message does not say `\"jsonrpc\": \"2.0\"`");
@@ -224,6 +247,66 @@ mod tests {
         check(r#"{"jsonrpc":"2.0"}"#, "-32600 to nobody: the message has no `method`");
         let batch = "-32600 to nobody: a line has to be one message, which is an object; there are no batches";
         check(r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, batch);
+    }
+
+    #[test]
+    fn a_request_that_cannot_be_read_is_refused_by_its_id() {
+        let of = |id: &str, params: &str, want: &str| {
+            let line = format!(r#"{{"jsonrpc":"2.0","params":{params},"method":"tools/call","id":{id}}}"#);
+            let end =
+                "; texts need whole characters, numbers have to fit into 64 bits, and values may be nested 127 deep";
+            check(&line, &format!("-32700 to {want}{end}"));
+        };
+        let lone = r#"{"name":"a","arguments":{"query":"\ud83d"}}"#;
+        of("1", lone, "1: the message cannot be read: unexpected end of hex escape at line 1 column 67");
+        of("\"a\"", "1e999", "a: the message cannot be read: number out of range at line 1 column 31");
+        let deep = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        // The message itself is one more.
+        check(
+            &format!(r#"{{"jsonrpc":"2.0","id":1,"method":"odd","params":{}}}"#, deep(DEPTH_MAX - 1)),
+            "-32601 to 1: there is no method `odd`",
+        );
+        of("1", &deep(DEPTH_MAX), "1: the message cannot be read: recursion limit exceeded at line 1 column 153");
+        of("1", &deep(100_000), "1: the message cannot be read: recursion limit exceeded at line 1 column 153");
+        for nothing in [
+            r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":1e999}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":1e999}"#,
+            r#"{"jsonrpc":"2.0","id":1e999,"method":"ping"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"#,
+            r#"[{"jsonrpc":"2.0","id":1,"method":"ping","params":1e999}]"#,
+        ] {
+            check(nothing, "nothing");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_client_that_reads_nothing_does_not_keep_the_pipe_open() {
+        let odd = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"odd\",\"params\":5}\n".repeat(3);
+        let closes = async |lines: &mut Lines<&[u8], tokio::io::DuplexStream>| {
+            tokio::time::timeout(Duration::from_secs(5), lines.close()).await.expect("in time").expect("closed");
+        };
+        // A refusal is being written.
+        let (ours, _theirs) = tokio::io::duplex(16);
+        let mut lines = Lines::new(odd.as_bytes(), ours);
+        assert!(lines.receive().now_or_never().is_none(), "it waits for the client");
+        closes(&mut lines).await;
+        // An answer of the service is.
+        let (ours, _theirs) = tokio::io::duplex(16);
+        let mut lines = Lines::new(odd.as_bytes(), ours);
+        let id = Some(RequestId::Number(1));
+        let mut answer = lines.send(JsonRpcMessage::error(ErrorData::internal_error("x", None), id)).boxed();
+        assert!((&mut answer).now_or_never().is_none(), "it waits for the client");
+        closes(&mut lines).await;
+    }
+
+    #[tokio::test]
+    async fn room_for_a_long_line_is_given_back() {
+        let ping = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
+        let text = format!("{}{ping}", " ".repeat(LINE_BYTES_MAX / 2));
+        let (ours, _theirs) = tokio::io::duplex(64);
+        let mut lines = Lines::new(text.as_bytes(), ours);
+        lines.receive().await.expect("a message");
+        assert!(lines.line.capacity() <= LINE_BYTES_KEPT, "{} bytes", lines.line.capacity());
     }
 
     #[tokio::test]

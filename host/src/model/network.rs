@@ -38,7 +38,7 @@ mod stream;
 mod told;
 mod wire;
 
-use failure::{Failure, Speaker};
+use failure::{Failure, Refused, Speaker};
 use told::{Fold, Told};
 pub use wire::Wire;
 
@@ -117,13 +117,18 @@ pub struct SetupError {
     pub message: String,
 }
 
+/// What is told of a picture where a model takes none.
+const NOT_TAKEN: &str = "this model takes no pictures";
+/// What is told of a picture where a call was refused because of one.
+const REFUSED: &str = "the model's provider refused a picture of this call, and none of them was shown";
+
 /// A model over HTTP.
 pub struct NetworkModel {
     client: reqwest::Client,
     address: address::Address,
     key: Option<HeaderValue>,
     config: NetworkConfig,
-    /// It said so: pictures are told to it in words from then on.
+    /// It said so, and answered without them: pictures are told to it in words from then on.
     takes_no_pictures: AtomicBool,
 }
 
@@ -180,12 +185,18 @@ impl NetworkModel {
     async fn call(&self, mut ask: Ask, seen: &(dyn Fn(Progress) + Sync)) -> Result<Answer, ModelError> {
         let NetworkConfig { wire, model, .. } = &self.config;
         if self.takes_no_pictures.load(Ordering::Relaxed) {
-            pictures::in_words(&mut ask.messages);
+            pictures::in_words(&mut ask.messages, NOT_TAKEN);
         }
         let mut outcome = self.attempt(&ask, seen).await;
-        if outcome.as_ref().is_err_and(Failure::refuses_pictures) && pictures::in_words(&mut ask.messages) {
-            self.takes_no_pictures.store(true, Ordering::Relaxed);
-            outcome = self.attempt(&ask, seen).await;
+        if let Some(refused) = outcome.as_ref().err().and_then(|failure| failure.refused_pictures(&ask)) {
+            let why = if refused == Refused::All { NOT_TAKEN } else { REFUSED };
+            if pictures::in_words(&mut ask.messages, why) {
+                outcome = self.attempt(&ask, seen).await;
+                // Only an answer without pictures shows that they were what was refused.
+                if refused == Refused::All && outcome.is_ok() {
+                    self.takes_no_pictures.store(true, Ordering::Relaxed);
+                }
+            }
         }
         let told = outcome.map_err(|failure| {
             let failure = if *wire == Wire::Ollama { ollama::failure(failure) } else { failure };

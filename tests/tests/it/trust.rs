@@ -152,14 +152,14 @@ fn it_is_asked_for_by_name_and_counts_at_once() {
 fn what_a_name_stands_for_is_shown() {
     let home = Home::new();
     let config = std::fs::read_to_string(home.path("config.toml")).expect("a file");
-    let servers = "[mcp_servers.books]\ncommand = \"books-mcp\"\nargs = [\"--dir\", \"a b\"]\nenv = { TOKEN = \"a-secret\" }\n\
-                   [mcp_servers.web]\nurl = \"https://web.example/mcp\"\n[mcp_servers.off]\ncommand = \"x\"\nenabled = false\n";
+    let servers = "[mcp_servers.books]\ncommand = \"books-mcp\"\nargs = [\"--dir\", \"a b\", \"--token\", \"a-secret\"]\nenv = { TOKEN = \"a-secret\" }\n\
+                   [mcp_servers.web]\nurl = \"https://web.example/mcp?api_key=a-secret&x=1\"\n[mcp_servers.off]\ncommand = \"x\"\nenabled = false\n";
     std::fs::write(home.path("config.toml"), format!("tool_presets = [\"shell\"]\n{config}{servers}")).expect("a file");
     home.assistant("one", "x", "mcpServers: [books, web, shell, off, nobody]");
     let listed = home.must("one", &["trust"]);
     for part in [
-        "is the server of that name in your own configuration, which runs books-mcp --dir \"a b\"\n",
-        "which connects to https://web.example/mcp\n",
+        "is the server of that name in your own configuration, which runs books-mcp --dir \"a b\" --token (set)\n",
+        "which connects to https://web.example/mcp?api_key=(set)&x=1\n",
         "which runs npx -y mcp-server-commands",
         "which is switched off\n",
         "is the name of a server that your configuration has not",
@@ -169,10 +169,14 @@ fn what_a_name_stands_for_is_shown() {
     assert!(!listed.contains("secret"), "{listed}");
     let listed: Value = serde_json::from_str(&home.run("one", &["trust", "--json"]).1).expect("JSON");
     let wants = &listed["assistants"][0]["wants"];
-    assert_eq!(wants[0]["configured"], json!({ "command": ["books-mcp", "--dir", "a b"] }), "{listed}");
+    assert_eq!(
+        wants[0]["configured"],
+        json!({ "command": ["books-mcp", "--dir", "a b", "--token", "(set)"] }),
+        "{listed}"
+    );
     assert_eq!(
         (&wants[1]["configured"]["url"], &wants[4]["configured"]),
-        (&json!("https://web.example/mcp"), &Value::Null)
+        (&json!("https://web.example/mcp?api_key=(set)&x=1"), &Value::Null)
     );
 }
 

@@ -38,16 +38,20 @@ const UNPAID: [&str; 3] = ["insufficient_quota", "billing", "credit balance"];
 const WRONG_KEY: [&str; 3] = ["api key not valid", "api_key_invalid", "invalid_api_key"];
 
 /// Words that mean: this model takes no pictures. From OpenAI, DeepSeek, Ollama, OpenRouter, llama.cpp and vLLM.
-const NO_PICTURES: [&str; 8] = [
-    "not support image",
+const NO_PICTURES: [&str; 7] = [
     "image input is not supported",
-    "found that support image",
+    "found that support image input",
     "unknown variant `image_url`",
     "image_url is only supported",
     "missing data required for image input",
     "at most 0 image",
     "not a multimodal model",
 ];
+/// Words that mean the same at the end of a sentence. With more behind them they may be about one picture, its type or its
+/// size: "does not support image/webp", "does not support images larger than 5 MB".
+const NO_PICTURES_AT_END: [&str; 3] = ["not support image input", "not support image inputs", "not support images"];
+/// What those of [`NO_PICTURES_AT_END`] begin with.
+const NOT_THIS_PICTURE: &str = "not support image";
 
 /// A failed call.
 #[derive(Debug)]
@@ -58,6 +62,15 @@ pub(super) struct Failure {
     what: String,
     /// The provider's own words.
     said: Option<String>,
+}
+
+/// The pictures that a provider refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// All that its model is ever shown: it takes none.
+    All,
+    /// One or more of this call.
+    OfThisCall,
 }
 
 /// Who failed.
@@ -103,10 +116,21 @@ impl Failure {
         self.status
     }
 
-    /// Whether the provider refused the call because its model takes no pictures.
-    pub(super) fn refuses_pictures(&self) -> bool {
-        let said = self.said.as_deref().unwrap_or_default().to_ascii_lowercase();
-        self.status.is_some_and(|status| status >= 400) && NO_PICTURES.iter().any(|words| said.contains(words))
+    /// Which pictures the provider refused, where it did so because of pictures. What repeats the conversation says nothing:
+    /// its words may be those of a tool.
+    pub(super) fn refused_pictures(&self, ask: &Ask) -> Option<Refused> {
+        let said = self.said.as_deref().filter(|said| !echoes(said, ask))?.to_ascii_lowercase();
+        self.status.filter(|status| *status >= 400)?;
+        let ends_with = |words: &&str| {
+            let behind = said.match_indices(*words).map(|(at, _)| said[at + words.len()..].trim_start());
+            behind.into_iter().any(|rest| rest.is_empty() || rest.starts_with(['.', ',', ';', '!', '"', '\'', ')']))
+        };
+        if NO_PICTURES.iter().any(|words| said.contains(words))
+            || NO_PICTURES_AT_END.iter().any(|words| ends_with(&words))
+        {
+            return Some(Refused::All);
+        }
+        said.contains(NOT_THIS_PICTURE).then_some(Refused::OfThisCall)
     }
 
     /// The same in other words.
@@ -297,6 +321,30 @@ mod tests {
         let long = told(Some(400), json!({"error": "x".repeat(2_000)}));
         assert_eq!(long.message.chars().filter(|c| *c == 'x').count(), SAID_CHARS_MAX - 1);
         assert!(long.message.chars().count() <= MESSAGE_CHARS_MAX);
+    }
+
+    #[test]
+    fn one_refused_picture_is_not_all_of_them() {
+        let check = |said: &str, want: Option<Refused>| {
+            let failure = Failure::of_provider(Some(400), &json!({ "error": { "message": said } }));
+            let messages =
+                vec![Message::text(Role::User, "The log says: Qwen is not a multimodal model, so it was left out.")];
+            assert_eq!(failure.refused_pictures(&Ask { messages, ..Ask::default() }), want, "{said}");
+        };
+        let (all, one) = (Some(Refused::All), Some(Refused::OfThisCall));
+        check("This model does not support image input", all);
+        check("m does not support image inputs. Use another.", all);
+        check("`m` does not support images!", all);
+        check("Qwen/Qwen3-8B is not a multimodal model None", all);
+        check("At most 0 image(s) may be provided", all);
+        check("m does not support image/webp", one);
+        check("m does not support images larger than 5 MB", one);
+        check("m does not support image input of the type image/webp", one);
+        check("m does not support image URLs", one);
+        check("unexpected: 'The log says: Qwen is not a multimodal model, so it'", None);
+        check("no such field", None);
+        let inside = Failure::of_provider(None, &json!({ "error": { "message": "m does not support images" } }));
+        assert_eq!(inside.refused_pictures(&Ask::default()), None);
     }
 
     #[test]

@@ -66,20 +66,20 @@ pub(super) fn of_result(call_id: &str, content: &[Part]) -> Option<(String, Vec<
     (!pictures.is_empty()).then(|| (format!("Pictures of the result of {call_id}:"), pictures))
 }
 
-/// Puts words in the place of all pictures, for a model that takes none. Whether there were any.
-pub(super) fn in_words(messages: &mut [Message]) -> bool {
-    fn replace(parts: &mut [Part]) -> bool {
+/// Puts words with the reason in the place of all pictures. Whether there were any.
+pub(super) fn in_words(messages: &mut [Message], why: &str) -> bool {
+    fn replace(parts: &mut [Part], why: &str) -> bool {
         parts.iter_mut().fold(false, |any, part| match part {
             Part::Image { mime_type, .. } => {
-                *part = Part::text(format!("[a picture of the type {mime_type}; this model takes no pictures]"));
+                *part = Part::text(format!("[a picture of the type {mime_type}; {why}]"));
                 true
             }
-            Part::ToolResult { content, .. } => replace(content) || any,
+            Part::ToolResult { content, .. } => replace(content, why) || any,
             _ => any,
         })
     }
     messages.iter_mut().fold(false, |any, message| match &mut message.content {
-        Content::Parts(parts) => replace(parts) || any,
+        Content::Parts(parts) => replace(parts, why) || any,
         Content::Text(_) => any,
     })
 }

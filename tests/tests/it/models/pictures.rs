@@ -150,3 +150,48 @@ async fn a_model_that_takes_no_pictures_is_told_of_them_in_words_from_then_on() 
     call(&model(&server, Wire::OpenAi), hello()).await.expect_err("fails");
     assert_eq!(server.requests().len(), 1);
 }
+
+#[tokio::test]
+async fn one_refused_picture_leaves_all_others_to_the_model() {
+    let refused = |said: &str| Reply::error(400, &json!({ "error": { "message": said } }));
+    let tool = "the docs say: it is not a multimodal model, and never was one";
+    let ask = || Ask {
+        messages: vec![Message {
+            role: Role::User,
+            content: Content::Parts(vec![Part::text(tool), image(Some("AA=="))]),
+        }],
+        ..Ask::default()
+    };
+    for wire in Wire::ALL {
+        let server = ModelServer::start().await.expect("starts");
+        let model = model(&server, wire);
+        let shows = |at: usize| server.requests()[at].body.to_string().contains("AA==");
+        // Words about one picture: those of this call are told in words, and no later ones.
+        for said in ["m does not support image/webp", "m does not support images larger than 5 MB"] {
+            let before = server.requests().len();
+            server.push(refused(said));
+            server.push(Reply::text("without"));
+            assert_eq!(call(&model, ask()).await.expect("answers").message.content.as_text(), "without", "{wire:?}");
+            assert_eq!(
+                (shows(before), shows(before + 1), server.requests().len()),
+                (true, false, before + 2),
+                "{wire:?}"
+            );
+            let told = server.requests()[before + 1].body.to_string();
+            assert!(told.contains("refused a picture of this call"), "{wire:?}: {told}");
+        }
+        // The words of a tool, which the provider repeats.
+        server.push(refused(&format!("odd text: {tool}")));
+        call(&model, ask()).await.expect_err("fails");
+        assert_eq!((shows(4), server.requests().len()), (true, 5), "{wire:?}");
+        // What is refused without pictures too was not refused for them.
+        server.push(refused("This model does not support image input"));
+        server.push(refused("no such model"));
+        let error = call(&model, ask()).await.expect_err("fails");
+        assert!(error.message.contains("no such model"), "{wire:?}: {error}");
+        assert_eq!((shows(5), shows(6)), (true, false), "{wire:?}");
+        server.push(Reply::text("seen"));
+        call(&model, ask()).await.expect("answers");
+        assert_eq!((shows(7), server.requests().len()), (true, 8), "{wire:?}");
+    }
+}
