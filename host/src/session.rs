@@ -20,6 +20,7 @@ use crate::launcher::{self, Child, Launched};
 use crate::limits::Limits;
 use crate::process_table::{self, End, Process, Reason, Settled, Took};
 use crate::store::{StoreError, Tx};
+use crate::tools::grants::Unavailable;
 
 mod account;
 mod answer;
@@ -88,9 +89,9 @@ async fn run_to_the_end(host: &Host, process: ProcessId) -> Result<(), StoreErro
     drop(permit);
     let ended = match started {
         Ok(()) => {
-            let failed = runner.fit_out(&loaded).await;
+            let lacking = runner.fit_out(&loaded).await;
             let tools = runner.link.kit().specs();
-            runner.drive(first_run(loaded, tools, &failed)).await
+            runner.drive(first_run(loaded, tools, lacking)).await
         }
         Err(error) => runner.end(error).await,
     };
@@ -193,17 +194,17 @@ impl Runner {
         }
     }
 
-    /// Gets the tools of the servers that the definition names; those that cannot be had are given back.
-    async fn fit_out(&mut self, loaded: &Loaded) -> Vec<(String, String)> {
+    /// Gets the tools of the servers that the definition names; what cannot be had is given back.
+    async fn fit_out(&mut self, loaded: &Loaded) -> Vec<Unavailable> {
         let definition = &loaded.definition;
         let own = || Kit::own(&self.host, &self.link.row, definition, loaded.profile);
-        let (kit, failed) = tokio::select! {
+        let (kit, lacking) = tokio::select! {
             fitted = own().with_servers(&self.link, definition) => fitted,
             // It is told when it runs, which it does at once.
             _ = told_to_stop(&self.host, self.process) => (own(), Vec::new()),
         };
         self.link.fit_out(kit.with_answer(self.link.answering.as_ref()));
-        failed
+        lacking
     }
 
     /// Runs, settles, and runs again while there is mail, until the process has ended.

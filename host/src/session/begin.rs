@@ -14,8 +14,8 @@ use crate::output_schema::OutputSchema;
 use crate::process_table::{self, Given, Process, ProfileName, Status};
 use crate::registry::Definition;
 use crate::store::StoreError;
+use crate::tools::grants::{self, Unavailable};
 use crate::tools::profile::subagents;
-use crate::tools::{grants, lacking_title};
 
 /// What a process starts with.
 pub(super) struct Loaded {
@@ -78,11 +78,11 @@ pub(super) async fn load(host: &Host, process: ProcessId) -> Result<Option<Loade
 
 /// The first `run`: the prompt with what the assistant has to know of its run, the task, and its tools.
 ///
-/// `failed` are servers whose tools are not there, each with the reason.
-pub(super) fn first_run(loaded: Loaded, tools: Vec<ToolSpec>, failed: &[(String, String)]) -> RunParams {
+/// `lacking` is what of its servers and their tools is not there, each with the reason.
+pub(super) fn first_run(loaded: Loaded, tools: Vec<ToolSpec>, lacking: Vec<Unavailable>) -> RunParams {
     let Loaded { row, limits, definition, profile, history, given, memory, .. } = loaded;
     let mut system_prompt = definition.system_prompt.clone();
-    system_prompt.push_str(&told_of_lacks(&row, failed));
+    system_prompt.push_str(&told_of_lacks(&row, lacking));
     system_prompt.push_str(&told_of_itself(&row, profile, &limits));
     system_prompt.push_str(&memory.told());
     if given.output_schema.is_some() {
@@ -126,13 +126,12 @@ fn told_of_itself(row: &Process, profile: ProfileName, limits: &Limits) -> Strin
 }
 
 /// What an assistant is told about the tools that its definition asks for and that are not here.
-fn told_of_lacks(row: &Process, failed: &[(String, String)]) -> String {
-    let mut lacks: Vec<grants::Unavailable> = serde_json::from_str(&row.unavailable_tools).unwrap_or_default();
-    for (server, why) in failed {
-        let tool = lacking_title(server);
+fn told_of_lacks(row: &Process, lacking: Vec<Unavailable>) -> String {
+    let mut lacks: Vec<Unavailable> = serde_json::from_str(&row.unavailable_tools).unwrap_or_default();
+    for one in lacking {
         // What was known before the start is told already.
-        if !lacks.iter().any(|one| one.tool == tool) {
-            lacks.push(grants::Unavailable { tool, why: why.clone() });
+        if !lacks.iter().any(|known| known.tool == one.tool) {
+            lacks.push(one);
         }
     }
     grants::told_in_prompt(&lacks).unwrap_or_default()

@@ -14,12 +14,18 @@ use crate::process_table::{Process, ProfileName};
 use crate::registry::Definition;
 use crate::servers::{ServedTool, Servers};
 use crate::tools::blobs::READ_BLOB;
-use crate::tools::grants;
+use crate::tools::grants::{self, Unavailable};
+use crate::tools::lacking_title;
 use crate::tools::policy::{Policy, ToolName};
 use crate::tools::profile::subagents;
 
 use super::answer::Answering;
 use super::link::Link;
+
+/// Names of tools that a server has not, of one definition, which are told.
+const LACKING_MAX: usize = 20;
+/// Why a tool is no tool of an assistant that must change nothing.
+const READ_ONLY: &str = "the assistant is read-only, and the server does not say that this tool changes nothing";
 
 /// What a run can call.
 #[derive(Default)]
@@ -33,6 +39,8 @@ pub(super) struct Kit {
     /// Questions about calls that nobody has answered yet, by tool and arguments.
     pub(super) asked: Mutex<BTreeMap<(String, String), MessageId>>,
     items: Vec<Item>,
+    /// Tools of its servers that it is not offered, by the name that a model would call: why.
+    withheld: BTreeMap<String, String>,
 }
 
 /// One tool of a run.
@@ -95,6 +103,7 @@ impl Kit {
             consents: Mutex::default(),
             asked: Mutex::default(),
             items,
+            withheld: BTreeMap::new(),
         }
     }
 
@@ -106,12 +115,13 @@ impl Kit {
         }
     }
 
-    /// Adds the tools of the servers that the definition names, and starts them where they do not run. Those that cannot
-    /// be had are told in the log, and given back with the reason.
-    pub(super) async fn with_servers(mut self, link: &Link, definition: &Definition) -> (Self, Vec<(String, String)>) {
+    /// Adds the tools of the servers that the definition names, and starts them where they do not run. What cannot be had
+    /// is told in the log, and given back with the reason.
+    pub(super) async fn with_servers(mut self, link: &Link, definition: &Definition) -> (Self, Vec<Unavailable>) {
         self.servers = Servers::of(&link.host, &link.row, definition).await;
         let taken = self.items.iter().map(|item| item.spec.name.as_str()).collect();
         let (served, failed) = self.servers.tools(&link.host, &taken).await;
+        let told = failed.len();
         for (server, why) in &failed {
             link.record(Kind::Server, json!({ "server": server, "what": why, "failed": true })).await;
         }
@@ -123,15 +133,48 @@ impl Kit {
             let tool = ToolName { server: Some(&one.server), tool: &one.tool };
             self.policy.offers_beside(tool, &one.name, &beside[one.server.as_str()])
         };
-        let offered: Vec<bool> =
-            served.iter().map(|one| offers(one) && (!definition.readonly || one.read_only)).collect();
-        for (served, _) in served.into_iter().zip(offered).filter(|(_, offered)| *offered) {
+        let changes = |one: &ServedTool| definition.readonly && !one.read_only;
+        let offered: Vec<bool> = served.iter().map(|one| offers(one) && !changes(one)).collect();
+        let mut lacking: Vec<Unavailable> =
+            failed.into_iter().map(|(server, why)| Unavailable { tool: lacking_title(&server), why }).collect();
+        for (server, tools) in &beside {
+            let tools: Vec<&str> = tools.iter().map(|(tool, _)| *tool).collect();
+            let why = format!("the server `{server}` has no such tool");
+            let without = self.policy.without(server, &tools).into_iter().take(LACKING_MAX);
+            lacking.extend(without.map(|tool| Unavailable { tool, why: why.clone() }));
+            let changing = served.iter().filter(|one| one.server == *server && offers(one) && changes(one)).count();
+            if changing > 0 {
+                let why = format!(
+                    "this assistant is read-only, and {changing} of the {} tools of this server do not say that they change \
+                     nothing",
+                    tools.len()
+                );
+                lacking.push(Unavailable { tool: lacking_title(server), why });
+            }
+        }
+        for one in lacking.iter().skip(told) {
+            link.record(Kind::Server, json!({ "server": one.tool, "what": one.why })).await;
+        }
+        for (served, offered) in served.into_iter().zip(offered) {
             let name = served.name.clone();
+            if !offered {
+                let tool = ToolName { server: Some(&served.server), tool: &served.tool };
+                let why = self.policy.withholds(tool).or_else(|| changes(&served).then(|| READ_ONLY.to_owned()));
+                self.withheld.extend(why.map(|why| (name, why)));
+                continue;
+            }
             let (description, input_schema) = (served.description.clone(), served.input_schema.clone());
             let spec = ToolSpec { name, description, input_schema };
             self.items.push(Item { spec, served: Some(served), for_blobs: false, on: None });
         }
-        (self, failed)
+        (self, lacking)
+    }
+
+    /// The rule by which there is no tool of this name for the assistant, though the host or a server of it has one.
+    pub(super) fn withholds(&self, host: &Host, name: &str) -> Option<String> {
+        let own = host.tools().iter().any(|tool| tool.name == name);
+        let of_host = || self.policy.withholds(ToolName { server: None, tool: name });
+        self.withheld.get(name).cloned().or_else(|| own.then(of_host).flatten())
     }
 
     /// Adds the tool by which a result is handed in that has to fit a schema; no rule of the definition takes it away.

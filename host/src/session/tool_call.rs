@@ -44,9 +44,12 @@ pub(super) async fn on_tool_call(
     let kit = link.kit();
     let Some(item) = kit.find(&params.tool_name) else {
         let shown = tools::unknown_name(&params.tool_name);
-        let rule = "no tool of this assistant has that name";
-        permit::refuse(&link, Some(&params.call_id), &shown, rule, &params.arguments).await;
-        let message = format!("there is no tool `{shown}`; this assistant has: {}", kit.names());
+        let (rule, message) = match kit.withholds(&link.host, &params.tool_name) {
+            Some(rule) => (format!("no tool of this assistant: {rule}"), format!("`{shown}` is not permitted: {rule}")),
+            None => ("no tool of this assistant has that name".to_owned(), format!("there is no tool `{shown}`")),
+        };
+        permit::refuse(&link, Some(&params.call_id), &shown, &rule, &params.arguments).await;
+        let message = format!("{message}; this assistant has: {}", kit.names());
         return Err(RpcError::new(Kind::UnknownTool, message));
     };
     if IN_ORDER.contains(&params.tool_name.as_str()) {

@@ -26,6 +26,7 @@ mod shell;
 mod subject;
 mod urls;
 mod wider;
+mod withheld;
 
 use self::calls::Calls;
 use self::entry::{Entry, Style};

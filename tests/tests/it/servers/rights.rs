@@ -150,11 +150,46 @@ async fn maps_of_permissions_give_tools_of_configured_servers() {
         }
     };
     let (echo, env) = ("here", "PATH");
-    check("tools: {'s__*': false, s__echo: true}", echo, "no tool `s__env`").await;
-    check("permission: {'s_*': deny, s_echo: allow}", echo, "no tool `s__env`").await;
+    check("tools: {'s__*': false, s__echo: true}", echo, "`s__env` is not permitted: by the rule `s__*: deny`").await;
+    check("permission: {'s_*': deny, s_echo: allow}", echo, "`s__env` is not permitted: by the rule `s_*: deny`").await;
     check("permission: {'*': deny, 's_*': allow}", echo, env).await;
-    check("permission: {'s_*': allow, s_env: deny}", echo, "no tool `s__env`").await;
+    check("permission: {'s_*': allow, s_env: deny}", echo, "`s__env` is not permitted").await;
     check("permission: {s_echo: deny}", "no tool `s__echo`", "no tool `s__env`").await;
+}
+
+/// A tool that there is and that is not given is told with the rule, and one that there is not before it is called.
+#[tokio::test]
+async fn what_is_withheld_is_told_with_its_rule() {
+    let check = async |keys: &str, call: &str, told: &str, rule: &str, prompt: &str| {
+        let servers = server(&["honest"], "");
+        let text = format!("---\nname: a\ndescription: d\nmcpServers: {servers}\n{keys}\n---\nYou are a.\n");
+        let steps = calls(&[(call, json!({ "text": "x" }))]);
+        let served = Served::open(Bed::new(RUNNER, &[("a.md", &text)], &script(&[("a", steps)]))).await;
+        let spawned = served.client.spawn("a", "go").await;
+        served.client.end(&spawned).await;
+        let last = served.client.mail(&spawned).await.pop().unwrap_or_default();
+        assert!(last.contains(told), "{keys}: {last}");
+        let refused = events(served.host(), &spawned, Kind::Refused).await;
+        assert_eq!(refused.first().and_then(|one| one["rule"].as_str()), Some(rule), "{keys}");
+        let lacks = json!(events(served.host(), &spawned, Kind::Server).await).to_string();
+        assert!(lacks.contains(prompt), "{keys}: {lacks}");
+    };
+    let rule = "no tool of this assistant: `s__env` is denied";
+    check("disallowedTools: [s__env]", "s__env", "`s__env` is not permitted: `s__env` is denied", rule, "").await;
+    let rule = "no tool of this assistant: `Read` is denied";
+    check("tools: [s__echo]\ndisallowedTools: [Read]", "read_file", "`Read` is denied", rule, "").await;
+    let rule = "no tool of this assistant: the assistant is read-only, and the server does not say that this tool changes \
+                nothing";
+    check(
+        "readonly: true",
+        "s__env",
+        "is not permitted: the assistant is read-only",
+        rule,
+        "this assistant is read-only",
+    )
+    .await;
+    let rule = "no tool of this assistant has that name";
+    check("tools: [s__echo, s__ecko]", "s__ecko", "there is no tool `s__ecko`", rule, "`s` has no such tool").await;
 }
 
 #[tokio::test]
