@@ -33,10 +33,16 @@ pub(super) struct Access {
     too_many: bool,
     /// Tools for whose calls somebody is asked first.
     asked: Vec<String>,
-    /// Rules whose order counts.
+    /// Rules of permissions, whose order counts.
     rules: Vec<ToolRule>,
-    /// The same under a key of their own, which is all of them.
+    /// The same under a key of their own.
     own_rules: Option<Vec<ToolRule>>,
+    /// Tools that permissions take away for some calls only.
+    by_default: Vec<String>,
+    /// Groups that `tools` refuses but for some, a list for each key.
+    groups: Vec<Vec<ToolRule>>,
+    /// The same of permissions.
+    permitted_groups: Vec<Vec<ToolRule>>,
     /// Where that stands.
     denied_at: (u32, u32),
     /// The tools that rules allow, once a rule refuses all others.
@@ -164,6 +170,8 @@ impl Access {
             let message = format!("`{}` is denied for all calls: this host cannot tell which are meant", cut(name));
             notes.say(Code::AccessNarrowed, self.denied_at, message, "name the tool without parentheses to mean this");
         }
+        let wants_none = self.tools.is_none() && self.allowed.is_none() && self.only.is_none();
+        let mut rules = self.all_rules(wants_none);
         if self.too_many {
             let message =
                 format!("it names more than {LIST_MAX} tools that it must not have, or rules, so it has none");
@@ -202,9 +210,6 @@ impl Access {
         let mut may_spawn = self.may_spawn;
         may_spawn.iter_mut().for_each(|names| names.truncate(LIST_MAX));
         let (denied, asked, readonly) = (self.denied, self.asked, self.readonly);
-        let mut rules = self.own_rules.unwrap_or(self.rules);
-        let refused = |tool: &String| denied.iter().any(|name| name.eq_ignore_ascii_case(tool));
-        rules.retain(|rule| rule.action != Action::Allow || rule.pattern.is_some() || !refused(&rule.tool));
         // Where `tools` says nothing, what a rule allows is given.
         let gives = |rule: &ToolRule| tools.is_none() && !is_all(&rule.tool);
         if rules.iter().all(|rule| rule.action == Action::Allow && rule.pattern.is_none() && !gives(rule)) {
@@ -242,7 +247,7 @@ impl Access {
         self.spawns_in(&found.taken, entry, notes);
         if let Kind::Map(entries) = &node.kind {
             let groups = rules::groups(entries);
-            self.excepted(entries, &groups);
+            self.groups.push(rules::excepted(entries, &groups));
             found.refused.retain(|name| !groups.iter().any(|group| group.key == *name));
         }
         // What only refuses takes away from what there is without it.

@@ -168,15 +168,15 @@ impl Definition {
         self.path.as_deref().filter(|_| self.source == Source::Database)
     }
 
-    /// The tools that its rules let it call, all or some calls of them, where `tools` says nothing: opencode gives each
-    /// tool that no rule takes away. `*` is no word about any of them.
+    /// The tools that its rules let it call, all or some calls of them, where `tools` says nothing. A rule that only refuses
+    /// gives none, and `*` is no word about any of them.
     pub(crate) fn given_by_rules(&self) -> Vec<String> {
         let refuses_all = |rule: &ToolRule| {
             rule.action == Action::Deny && rule.pattern.as_deref().is_none_or(|pattern| pattern == "*")
         };
         let gives = |rule: &&ToolRule| {
             let last = self.rules.iter().rev().find(|other| other.tool.eq_ignore_ascii_case(&rule.tool));
-            let given = self.tools.is_none() && !last.is_some_and(refuses_all);
+            let given = self.tools.is_none() && rule.action != Action::Deny && !last.is_some_and(refuses_all);
             given && !is_all(&rule.tool) && !NO_TOOLS.contains(&fold(&rule.tool).as_str())
         };
         let mut names: Vec<String> = Vec::new();

@@ -30,6 +30,7 @@ mod withheld;
 
 use self::calls::Calls;
 use self::entry::{Entry, Style};
+use self::names::Naming;
 pub(crate) use self::names::names_server;
 pub(crate) use self::wider::{allows_itself, exceeds};
 
@@ -140,8 +141,9 @@ impl Policy {
 
     /// Whether the last of the rules whose order counts that is about a tool refuses all calls of it.
     pub(crate) fn takes(&self, tool: ToolName<'_>) -> bool {
-        let last = self.ordered.iter().rev().find(|(entry, action)| self.rules(entry, *action, tool));
-        last.is_some_and(|(entry, action)| entry.patterns.is_empty() && *action == Action::Deny)
+        let about = self.about(tool);
+        let refuses = |rules: &[(&Entry, Action)]| rules.last().is_some_and(refuses_all);
+        refuses(&about) || self.by_name(&about, tool).iter().any(|rules| refuses(rules))
     }
 
     /// What becomes of a call of a tool that is offered.
@@ -233,9 +235,35 @@ impl Policy {
 
     /// What the last of the rules whose order counts says.
     fn last(&self, calls: &Calls<'_>) -> Result<Verdict, String> {
-        let about = self.ordered.iter().filter(|(entry, action)| self.rules(entry, *action, calls.tool));
-        let rules: Vec<(&Entry, Action)> = about.map(|(entry, action)| (entry, *action)).collect();
-        if rules.is_empty() { Ok(Verdict::Allow) } else { calls.last(&rules) }
+        let about = self.about(calls.tool);
+        for rules in self.by_name(&about, calls.tool) {
+            let verdict = calls.last(&rules)?;
+            if matches!(verdict, Verdict::Deny { .. }) {
+                return Ok(verdict);
+            }
+        }
+        if about.is_empty() { Ok(Verdict::Allow) } else { calls.last(&about) }
+    }
+
+    /// The rules whose order counts that are about a tool.
+    fn about(&self, tool: ToolName<'_>) -> Vec<(&Entry, Action)> {
+        let about = self.ordered.iter().filter(|(entry, action)| self.rules(entry, *action, tool));
+        about.map(|(entry, action)| (entry, *action)).collect()
+    }
+
+    /// Of the rules `about` a tool those that are to refuse a call on their own, where there are any: what is refused by
+    /// name is taken back by its name or for all tools, and not by a rule for what tools do.
+    fn by_name<'a>(&self, about: &[(&'a Entry, Action)], tool: ToolName<'_>) -> Vec<Vec<(&'a Entry, Action)>> {
+        let naming = |(entry, action): &(&Entry, Action)| {
+            names::naming(&entry.name, tool, *action == Action::Deny, &self.aliases)
+        };
+        let named = |least: Naming| {
+            let counts =
+                |rule: &&(&Entry, Action)| naming(rule) >= least || (rule.0.is_all() && rule.1 != Action::Deny);
+            about.iter().filter(counts).copied().collect::<Vec<_>>()
+        };
+        let refused = |rules: &Vec<(&Entry, Action)>| rules.iter().any(|rule| !rule.0.is_all() && refuses_all(rule));
+        [Naming::Alone, Naming::Whole].into_iter().map(named).filter(refused).collect()
     }
 
     /// Whether a rule whose order counts is about calls of a tool; one that refuses, in whatever spelling.
@@ -260,6 +288,11 @@ impl Policy {
         let writes = allow.iter().filter(|entry| entry.is_for_writing()).collect::<Vec<_>>();
         calls.are(&named, &writes)
     }
+}
+
+/// Whether a rule refuses all calls of the tools that it names.
+fn refuses_all(rule: &(&Entry, Action)) -> bool {
+    rule.0.patterns.is_empty() && rule.1 == Action::Deny
 }
 
 /// The names of the tool servers that a definition brings.

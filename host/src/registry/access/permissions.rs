@@ -8,7 +8,7 @@ use super::super::notes::Notes;
 use super::super::rules::Action;
 use super::super::yaml::{Entry, Kind};
 use super::lists::{both, either, names, says_yes};
-use super::rules::groups;
+use super::rules::{excepted, groups};
 use super::{Access, closed, hints, place};
 
 /// What the rule `edit` is for besides the tool of that name.
@@ -66,6 +66,7 @@ impl Access {
             }
             Kind::Map(entries) => {
                 let groups = groups(entries);
+                self.permitted_groups.push(excepted(entries, &groups));
                 for inner in entries {
                     match groups.contains(&inner) {
                         true => self.add_rule(&inner.key, None, Action::Deny),
@@ -188,9 +189,15 @@ impl Access {
         }
     }
 
-    /// A tool is given for the calls that rules of its own let pass.
+    /// A tool is given for the calls that rules of its own let pass. Where they only refuse some, what is said of all tools
+    /// stands for the others: without a word they are allowed.
     fn some(&mut self, name: &str, rules: &[(String, Action)]) {
-        self.only.iter_mut().for_each(|only| only.push(name.to_owned()));
+        let refuses = rules.iter().all(|(_, action)| *action == Action::Deny);
+        match &mut self.only {
+            Some(only) if !refuses => only.push(name.to_owned()),
+            None if refuses => self.by_default.push(name.to_owned()),
+            Some(_) | None => {}
+        }
         for (pattern, action) in rules {
             self.add_rule(name, Some(pattern), *action);
         }

@@ -2,7 +2,7 @@
 
 use super::super::fields::{self, LIST_MAX, Rule};
 use super::super::notes::Notes;
-use super::super::rules::{Action, ToolRule};
+use super::super::rules::{Action, ToolRule, subject};
 use super::super::yaml::{Entry, Kind};
 use super::{Access, bare, closed, hints, is_all};
 
@@ -26,17 +26,45 @@ impl Access {
         }
     }
 
-    /// Adds the rules of a map of tools by which some are given out of `groups` of it that are refused.
-    pub(super) fn excepted(&mut self, entries: &[Entry], groups: &[&Entry]) {
-        for entry in entries {
-            let of_group = || groups.iter().any(|group| covers(group, entry));
-            match fields::rule(&entry.value) {
-                Rule::Deny if groups.contains(&entry) => self.add_rule(&entry.key, None, Action::Deny),
-                Rule::Allow if of_group() => self.add_rule(&entry.key, None, Action::Allow),
-                Rule::Ask if of_group() => self.add_rule(&entry.key, None, Action::Ask),
-                _ => {}
+    /// Takes all rules whose order counts: those of permissions, those under a key of their own, and behind them the groups
+    /// that another key refuses, so that none of them takes one back. More than the bound are cut, and told as too many. With
+    /// `by_default` no key names tools, and what permissions take away for some calls only is given for the others.
+    pub(super) fn all_rules(&mut self, by_default: bool) -> Vec<ToolRule> {
+        let refused = |tool: &str| self.denied.iter().any(|name| name.eq_ignore_ascii_case(tool));
+        let counts = |rule: &ToolRule| rule.action != Action::Allow || rule.pattern.is_some() || !refused(&rule.tool);
+        let mut rules = std::mem::take(&mut self.rules);
+        rules.retain(counts);
+        let mut layers = Vec::new();
+        if by_default && self.own_rules.is_none() {
+            let given = self.by_default.iter().filter(|name| !holds_others(name, &rules)).map(|name| ToolRule {
+                tool: name.clone(),
+                pattern: None,
+                action: Action::Allow,
+            });
+            rules = given.chain(rules.iter().cloned()).collect();
+        }
+        if let Some(mut own) = self.own_rules.take() {
+            own.retain(counts);
+            if says_all(&own, &rules) {
+                // A file that was written of a definition has what permissions say under both keys.
+                rules = own;
+            } else {
+                layers.append(&mut self.permitted_groups);
+                layers.retain(|layer| opens(&own, layer));
+                rules.extend(own);
             }
         }
+        layers.append(&mut self.groups);
+        for layer in layers.iter().filter(|layer| !layer.is_empty()) {
+            self.too_many |= layer.len() > LIST_MAX || rules.len() > LIST_MAX;
+            if !self.too_many {
+                rules = behind(&rules, layer);
+            }
+        }
+        rules.retain(counts);
+        self.too_many |= rules.len() > LIST_MAX;
+        rules.truncate(LIST_MAX);
+        rules
     }
 
     /// Rules under a key of their own.
@@ -55,6 +83,89 @@ impl Access {
                 closed(entry, "it has no tools", hints::RULES, notes);
             }
         }
+    }
+}
+
+/// Whether a rule gives some calls that are about the same as those of the tool `name`, and thereby no others.
+fn holds_others(name: &str, rules: &[ToolRule]) -> bool {
+    let gives_some = |rule: &&ToolRule| rule.action == Action::Allow && rule.pattern.as_ref().is_some_and(|p| p != "*");
+    rules.iter().filter(gives_some).any(|rule| subject(&rule.tool) == subject(name))
+}
+
+/// The rules of a map of tools by which some are given out of `groups` of it that are refused.
+pub(super) fn excepted(entries: &[Entry], groups: &[&Entry]) -> Vec<ToolRule> {
+    let of_map = |entry: &Entry| {
+        let of_group = || groups.iter().any(|group| covers(group, entry));
+        let action = match fields::rule(&entry.value) {
+            Rule::Deny if groups.contains(&entry) => Action::Deny,
+            Rule::Allow if of_group() => Action::Allow,
+            Rule::Ask if of_group() => Action::Ask,
+            Rule::Allow | Rule::Deny | Rule::Ask | Rule::Some | Rule::Unreadable => return None,
+        };
+        Some(ToolRule { tool: entry.key.clone(), pattern: None, action })
+    };
+    entries.iter().filter_map(of_map).collect()
+}
+
+/// `rules` with the groups of `layer`, which are refused but for some: what `rules` say of those counts, and nothing that
+/// they say gives another tool of a group.
+fn behind(rules: &[ToolRule], layer: &[ToolRule]) -> Vec<ToolRule> {
+    if !opens(rules, layer) {
+        return [layer, rules].concat();
+    }
+    let mut found = rules.to_vec();
+    for one in layer {
+        found.push(one.clone());
+        if one.action != Action::Deny {
+            found.extend(rules.iter().filter_map(|rule| within(rule, &one.tool)));
+        }
+    }
+    // By what a tool does they may be about those that are given too.
+    found.extend(rules.iter().filter(|rule| !meets(rule, layer)).cloned());
+    found
+}
+
+/// Whether `rules` has all of `others` in their order.
+fn says_all(rules: &[ToolRule], others: &[ToolRule]) -> bool {
+    let mut rules = rules.iter();
+    others.iter().all(|other| rules.any(|rule| rule == other))
+}
+
+/// Whether one of `rules` may give what a group of `layer` refuses.
+fn opens(rules: &[ToolRule], layer: &[ToolRule]) -> bool {
+    rules.iter().any(|rule| rule.action != Action::Deny && meets(rule, layer))
+}
+
+/// Whether a rule may be about a tool of a group that `layer` refuses.
+fn meets(rule: &ToolRule, layer: &[ToolRule]) -> bool {
+    let mut groups = layer.iter().filter(|one| one.action == Action::Deny);
+    is_all(&rule.tool) || groups.any(|group| may_meet(&group.tool, &rule.tool))
+}
+
+/// What of a rule is about `name`, a tool or a group.
+fn within(rule: &ToolRule, name: &str) -> Option<ToolRule> {
+    let of_name =
+        |pattern: Option<&String>| ToolRule { tool: name.to_owned(), pattern: pattern.cloned(), action: rule.action };
+    if is_all(&rule.tool) || is_like(&rule.tool, name) {
+        return Some(of_name(rule.pattern.as_ref()));
+    }
+    match rule.action {
+        _ if is_like(name, &rule.tool) => Some(rule.clone()),
+        _ if !may_meet(name, &rule.tool) => None,
+        Action::Allow => None,
+        Action::Ask => Some(of_name(None)),
+        Action::Deny => Some(rule.clone()),
+    }
+}
+
+/// Whether a tool may be called what two patterns for names both are.
+fn may_meet(one: &str, other: &str) -> bool {
+    let is_pattern = |name: &str| name.contains(['*', '?']);
+    let begin = |name: &str| plain(name).into_iter().take_while(|sign| !matches!(sign, '*' | '?')).collect::<Vec<_>>();
+    match (is_pattern(one), is_pattern(other)) {
+        (_, false) => is_like(one, other),
+        (false, true) => is_like(other, one),
+        (true, true) => begin(one).starts_with(&begin(other)) || begin(other).starts_with(&begin(one)),
     }
 }
 
@@ -78,12 +189,13 @@ fn covers(group: &Entry, entry: &Entry) -> bool {
     is_like(&group.key, &entry.key)
 }
 
+/// The signs of a name, but for what spellings differ in.
+fn plain(key: &str) -> Vec<char> {
+    bare(key).to_lowercase().replace(['-', '/'], "_").replace("__", "_").chars().collect()
+}
+
 /// Whether `name` is of the group `pattern`, in which `*` is any text and `?` one sign, but for the spelling.
 pub(super) fn is_like(pattern: &str, name: &str) -> bool {
-    let plain = |key: &str| {
-        let key = bare(key).to_lowercase().replace(['-', '/'], "_").replace("__", "_");
-        key.chars().collect::<Vec<_>>()
-    };
     let (pattern, name) = (plain(pattern), plain(name));
     // `reached[n]`: what of the pattern was looked at is the first `n` of the name.
     let mut reached: Vec<bool> = (0..=name.len()).map(|at| at == 0).collect();

@@ -89,6 +89,10 @@ fn what_other_systems_say_is_kept() {
     check("tools: {read: true, bash: ask}\ndisallowedTools: {x: [y]}");
     check("permission:\n  '*': deny\n  read: allow\n  edit: ask\n  bash: {'git *': allow, '*': deny}\nmode: subagent");
     check("permissions: {allow: [Read], deny: ['Bash(rm:*)'], ask: [Write]}");
+    check("tools: {'*': true, 'x_*': false, x_a: true}\npermission: {'*': ask, 'x_*': allow, bash: {'rm *': deny}}");
+    check("permission: {bash: {'rm *': deny}}");
+    check("permission: {'x_*': deny, x_a: allow, read: allow}\npermissionRules: ['bash: ask', '*: allow']");
+    check("permission: {'x_*': deny, x_a: allow}\ndisallowedTools: [x_a]\npermissionRules: ['x_b: allow']");
     check("permissionMode: plan\nsession: true\noutput_schema: {type: object}");
     check("readonly: perhaps\nagents: []\ndisable-model-invocation: true");
     check("mode: primary\nallowedBuiltinServiceAliases: a, b");

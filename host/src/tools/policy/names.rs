@@ -24,10 +24,52 @@ pub(super) fn denies(name: &str, tool: ToolName<'_>, aliases: &BTreeMap<String, 
         Some(server) => format!("{server}__{}", tool.tool),
         None => tool.tool.to_owned(),
     };
-    let means = |wanted: &str| is_tool(wanted, tool) || grants::denies(wanted, &whole, aliases);
+    let means =
+        |wanted: &str| is_tool(wanted, tool) || is_alike(wanted, tool) || grants::denies(wanted, &whole, aliases);
     let by_alias = || aliases.iter().any(|(alias, wanted)| fold(alias) == fold(name) && means(wanted));
     let by_role = || tool.server.is_some_and(|server| subject::means_too(name, server, tool.tool));
-    grants::denies(name, &whole, aliases) || is_tool(name, tool) || by_alias() || by_role()
+    grants::denies(name, &whole, aliases) || is_tool(name, tool) || is_alike(name, tool) || by_alias() || by_role()
+}
+
+/// Whether `name` is `s_t` for a tool of a server with any sign for what is no letter, or a glob over that: what refuses
+/// means it too where that is also another system's tool.
+fn is_alike(name: &str, tool: ToolName<'_>) -> bool {
+    let Some(server) = tool.server else { return false };
+    let alike = |name: &str| plain(name).replace('-', "_");
+    let of_tools = name.contains(char::is_alphanumeric);
+    of_tools && glob::matches(&alike(name.trim()), &alike(&format!("{server}_{}", tool.tool)))
+}
+
+/// How a name names a tool: the later, the more it says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Naming {
+    /// By what it does, as one of all, or not at all.
+    Else,
+    /// By its name there, which another server's may have too.
+    Alone,
+    /// With its server, or as the host has it.
+    Whole,
+}
+
+/// How `name` names `tool`; `refuses` is whether it takes the tool away, which more spellings and the configuration's names
+/// do.
+pub(super) fn naming(name: &str, tool: ToolName<'_>, refuses: bool, aliases: &BTreeMap<String, String>) -> Naming {
+    let group = |name: &str| match refuses {
+        true => glob::matches(&plain(name.trim().trim_start_matches("mcp__")), &plain(tool.tool)),
+        false => grants::stands_for(name, tool.tool, aliases),
+    };
+    let of = |name: &str| match tool.server {
+        // Those of the host itself are known by the names of other systems.
+        None if is_all(name) || !tool.tool.contains("__") => Naming::Else,
+        None if name.trim() == tool.tool || (name.contains('*') && group(name)) => Naming::Whole,
+        None => Naming::Else,
+        Some(_) if is_all(name) => Naming::Else,
+        Some(_) if is_alone(name) && fold(name.trim()) == fold(tool.tool) => Naming::Alone,
+        Some(_) if is_tool(name, tool) || (refuses && is_alike(name, tool)) => Naming::Whole,
+        Some(_) => Naming::Else,
+    };
+    let by_alias = || aliases.iter().filter(|(alias, _)| fold(alias) == fold(name)).map(|(_, wanted)| of(wanted)).max();
+    if refuses { by_alias().map_or(of(name), |by_alias| by_alias.max(of(name))) } else { of(name) }
 }
 
 /// Whether `name` is a tool of a server: `mcp__s__t`, `mcp__s__*`, `mcp__s`, `s/t`, `s/*`, `@s/t`, `@s`, `s__t`, `mcp_s_t`,

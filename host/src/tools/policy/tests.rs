@@ -11,6 +11,7 @@ mod given;
 mod nested;
 mod redirections;
 mod rules;
+mod taken;
 
 /// The rules of a file with the frontmatter `keys`, in `folder`.
 fn policy(keys: &str, folder: Option<&Path>) -> Policy {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::entry::Entry;
 use super::{Policy, ToolName, is_talk, names_server};
-use crate::registry::{Action, Definition};
+use crate::registry::{Action, Definition, Subject};
 use crate::servers::{Configured, brings};
 
 /// What `child` may do that `parent` may not: names for a message. `tools` are those of the host and the app that the child
@@ -34,7 +34,20 @@ pub(crate) fn exceeds(
     if !servers.is_empty() || !asked.is_empty() {
         let held = self::servers(parent);
         more.extend(servers.iter().filter(|one| !held.contains(one)).map(|(name, _)| format!("the server {name}")));
-        more.extend(of_child.wider_servers(&of_parent, &asked, &servers, &held));
+        // One that the parent defines itself is another server than the configured one of that name.
+        let of_parent_too = |name: &str| {
+            held.iter().find(|(own, what)| own == name || (what.is_empty() && own.eq_ignore_ascii_case(name)))
+        };
+        let is_same = |own: &Server| own.1.is_empty() || servers.contains(own);
+        let brought = |entry: &Entry| -> Vec<Option<&Server>> {
+            let of_entry = configured.iter().filter(|one| brings(&one.name, &entry.name, aliases));
+            of_entry.map(|one| of_parent_too(&one.name)).collect()
+        };
+        let another = |entry: &&&Entry| brought(entry).into_iter().flatten().any(|own| !is_same(own));
+        let shadowed = asked.iter().filter(another).map(|entry| format!("{} of the configuration", entry.written));
+        more.extend(shadowed);
+        let is_own = |entry: &Entry| brought(entry).into_iter().all(|own| own.is_some_and(is_same));
+        more.extend(of_child.wider_servers(&of_parent, &asked, &is_own, &servers, &held));
     }
     more
 }
@@ -85,7 +98,12 @@ impl Policy {
 
     /// Whether a rule of `other` that refuses or asks is none of it.
     fn lacks_of(&self, other: &Self, tool: Option<ToolName<'_>>) -> bool {
-        let concerns = |entry: &&Entry| tool.is_none_or(|tool| other.concerns(entry, tool));
+        // What a command redirects to is told by the rules for files.
+        let redirects = |entry: &Entry, tool| {
+            let of_files = matches!(entry.subject(), Some(Subject::ReadPath | Subject::WritePath));
+            of_files && other.subject(tool) == Some(Subject::Command)
+        };
+        let concerns = |entry: &&Entry| tool.is_none_or(|tool| other.concerns(entry, tool) || redirects(entry, tool));
         let has = |entries: &[Entry], entry: &Entry| {
             entries.iter().any(|own| own.written.eq_ignore_ascii_case(&entry.written))
         };
@@ -94,7 +112,9 @@ impl Policy {
         // Rules whose order counts are the same, or they are not.
         let about = |policy: &Self| -> Vec<(String, bool)> {
             let about = |entry: &Entry, action| {
-                tool.is_none_or(|tool| policy.concerns(entry, tool) || policy.rules(entry, action, tool))
+                tool.is_none_or(|tool| {
+                    policy.concerns(entry, tool) || policy.rules(entry, action, tool) || redirects(entry, tool)
+                })
             };
             let all = policy.ordered.iter().filter(|(entry, action)| about(entry, *action));
             all.map(|(entry, action)| (entry.written.clone(), *action != Action::Allow || !entry.patterns.is_empty()))
@@ -106,8 +126,15 @@ impl Policy {
     }
 
     /// What it gives of tools of servers that `other` does not: it asks for `asked`, it has the servers `servers` of its own,
-    /// and the other one those of `others`.
-    fn wider_servers(&self, other: &Self, asked: &[&Entry], servers: &[Server], others: &[Server]) -> Vec<String> {
+    /// and the other one those of `others`. `is_own` is whether an entry brings no configured server that is none of those.
+    fn wider_servers(
+        &self,
+        other: &Self,
+        asked: &[&Entry],
+        is_own: &dyn Fn(&Entry) -> bool,
+        servers: &[Server],
+        others: &[Server],
+    ) -> Vec<String> {
         let mut more = Vec::new();
         if other.readonly && !self.readonly {
             more.push("tools of servers that change something".to_owned());
@@ -123,7 +150,7 @@ impl Policy {
             };
             let of_own = |entry: &Entry| {
                 let own = || others.iter().any(|(own, _)| names_server(&entry.name, own));
-                other.allow.is_none() && !entry.is_all() && own()
+                other.allow.is_none() && !entry.is_all() && own() && is_own(entry)
             };
             if self.allow.is_none() && other.allow.is_some() && !servers.is_empty() {
                 more.push("all tools of its servers".to_owned());

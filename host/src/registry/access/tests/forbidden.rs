@@ -166,6 +166,11 @@ fn rules_of_markdown() {
             ),
             ("permission: {grep: {'src/*': allow}}", "- not grep access_narrowed@4"),
             ("permission: {bash: {'*': ask, 'git *': allow}}", "- rules bash(*): ask, bash(git *): allow"),
+            ("permission: {bash: {'rm *': deny}}", "- rules bash: allow, bash(rm *): deny"),
+            ("permission: {'*': ask, bash: {'rm *': deny}}", "- rules bash: allow, *: ask, bash(rm *): deny"),
+            ("permission: {bash: {'rm *': deny}}\ntools: [bash]", "[bash] rules bash(rm *): deny"),
+            ("permission: {bash: {'rm *': deny}}\npermissionRules: ['ls: ask']", "- rules bash(rm *): deny, ls: ask"),
+            ("permission: {'*': deny, bash: {'rm *': deny}}", "[] rules bash(rm *): deny"),
             ("permission: {'*': deny, bash: {'git *': allow}}", "[bash] rules bash(git *): allow"),
             (
                 "permission: {'*': ask, read: allow, edit: deny}",

@@ -141,10 +141,6 @@ fn tools_of_the_host_and_the_app() {
 
 #[test]
 fn more_than_another_has() {
-    let of = |keys: &str| -> Definition {
-        let text = format!("---\nname: n\n{keys}\n---\nGo.\n");
-        read(text.as_bytes(), "n.md".as_ref(), Source::Dir).expect("a definition")
-    };
     let configured = Configured::read(&BTreeMap::new(), &["shell".to_owned()]).expect("a preset");
     let check = |child: &str, parent: &str, more: &[&str]| {
         let tools = ["ask_parent".to_owned(), "read_file".to_owned(), "list_files".to_owned()];
@@ -182,4 +178,53 @@ fn more_than_another_has() {
     check("tools: [Bash]", "permission: {bash: ask}", &["calls that are refused or asked about there"]);
     check("mcpServers: [fs]", "mcpServers: [fs]\npermission: {bash: allow}", &[]);
     check("mcpServers: [fs]\ntools: [fs/write]", "mcpServers: [fs]", &[]);
+}
+
+/// A server of its own is no configured one, and a group of names may be of others too.
+#[test]
+fn names_that_bring_other_servers_are_more() {
+    let program = |name: &str| (name.to_owned(), toml::from_str("command = \"x\"").expect("a server"));
+    let all = BTreeMap::from(["db", "db2", "secret"].map(program));
+    let configured = Configured::read(&all, &[]).expect("servers");
+    let check = |child: &str, parent: &str, more: &[&str]| {
+        let got = exceeds(&of(child), &of(parent), &[], &configured, &BTreeMap::new());
+        assert_eq!(got, more, "{child} below {parent}");
+    };
+    for name in ["mcp__*", "*/query", "d*"] {
+        check(&format!("tools: ['{name}']"), "mcpServers: [db]", &[name]);
+    }
+    check("tools: [mcp__db__query]", "mcpServers: [db]", &[]);
+    check("tools: [mcp__db2__query]", "mcpServers: [db]", &["mcp__db2__query"]);
+    check("tools: ['mcp__*']", "mcpServers: [db, db2, secret]", &[]);
+    // What the parent has of that name is another server, unless the child has the same.
+    let own = "mcpServers: {db: {command: y}}";
+    let another = ["mcp__db__query of the configuration", "mcp__db__query"];
+    check("tools: [mcp__db__query]", own, &another);
+    check("tools: [mcp__db__query]", &format!("{own}\ntools: [mcp__db__query]"), &another[..1]);
+    check("tools: ['*']", &format!("{own}\ntools: ['*']"), &["* of the configuration"]);
+    check(&format!("{own}\ntools: [mcp__db__query]"), own, &[]);
+}
+
+/// What a command redirects to is a file, whatever the shell is of.
+#[test]
+fn shells_without_the_rules_for_files_are_more() {
+    let shell = ["app__shell".to_owned()];
+    let check = |child: &str, parent: &str, more: &[&str]| {
+        let (child, parent) = (format!("tools: [app__shell]\n{child}"), format!("tools: [app__shell]\n{parent}"));
+        let got = exceeds(&of(&child), &of(&parent), &shell, &Configured::default(), &BTreeMap::new());
+        assert_eq!(got, more, "{child} below {parent}");
+    };
+    let (edit, read) = ("disallowedTools: ['Edit(secrets/**)']", "askTools: ['Read(secrets/**)']");
+    check("model: x", edit, &["app__shell"]);
+    check("model: x", read, &["app__shell"]);
+    check("model: x", "permission: {edit: {'secrets/**': deny}}", &["app__shell"]);
+    check("model: x", "disallowedTools: ['WebFetch(domain:x.org)']", &[]);
+    check(edit, edit, &[]);
+    check(read, read, &[]);
+    check(edit, "model: x", &[]);
+}
+
+fn of(keys: &str) -> Definition {
+    let text = format!("---\nname: n\n{keys}\n---\nGo.\n");
+    read(text.as_bytes(), "n.md".as_ref(), Source::Dir).expect("a definition")
 }
