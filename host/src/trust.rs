@@ -91,6 +91,12 @@ impl Wanted {
         &self.written
     }
 
+    /// Whether it is a server that is switched off where it is written: it does not run, and nobody is asked about it.
+    #[must_use]
+    pub fn is_off(&self) -> bool {
+        self.kind == Kind::Server && wanted::is_off(&self.written)
+    }
+
     /// What is remembered of it when it is trusted, for the file at `place`.
     fn key(&self, place: &Path) -> String {
         let place = place.as_os_str().as_encoded_bytes();
@@ -117,7 +123,7 @@ pub fn needs_trust(definition: &Definition) -> bool {
 pub struct Ruled {
     /// What it is.
     pub wanted: Wanted,
-    /// What is remembered when it is trusted; none where nobody needs to be asked.
+    /// What is remembered when it is trusted; none where nobody is asked.
     pub key: Option<String>,
     /// Whether it may run.
     pub answer: Answer,
@@ -126,6 +132,8 @@ pub struct Ruled {
 /// Whether a thing may run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
+    /// It is switched off: it does not run, so nobody is asked.
+    Off,
     /// It comes from the user, who needs not be asked.
     Own,
     /// The user has allowed it.
@@ -142,17 +150,30 @@ impl Answer {
     pub fn allows(&self) -> bool {
         matches!(self, Self::Own | Self::Trusted(_))
     }
+
+    /// Whether the thing would run, but for the user's word.
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Self::Untrusted | Self::Unreadable(_))
+    }
 }
 
 /// What a definition would run, and which of it may. Reads files: call it on a thread for such work.
 #[must_use]
 pub fn rule(definition: &Definition, book: &Book) -> Vec<Ruled> {
     let all = wanted(definition);
+    let unasked = |wanted: Wanted| {
+        let answer = if wanted.is_off() { Answer::Off } else { Answer::Own };
+        Ruled { wanted, key: None, answer }
+    };
     if all.is_empty() || !needs_trust(definition) {
-        return all.into_iter().map(|wanted| Ruled { wanted, key: None, answer: Answer::Own }).collect();
+        return all.into_iter().map(unasked).collect();
     }
     let place = place(definition);
     let ruled = |wanted: Wanted| {
+        if wanted.is_off() {
+            return unasked(wanted);
+        }
         let key = wanted.key(&place);
         let answer = match book.find(&key) {
             Ok(Some(trust)) => Answer::Trusted(trust),
@@ -177,7 +198,8 @@ const TOLD_MAX: usize = 5;
 /// What is told of an assistant that runs without something that it names; none where it has all of it.
 #[must_use]
 pub fn told(definition: &Definition, ruled: &[Ruled]) -> Option<Diagnostic> {
-    let without: Vec<String> = ruled.iter().filter(|one| !one.answer.allows()).map(|one| one.wanted.title()).collect();
+    let without: Vec<String> =
+        ruled.iter().filter(|one| one.answer.is_missing()).map(|one| one.wanted.title()).collect();
     if without.is_empty() {
         return None;
     }

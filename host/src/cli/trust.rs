@@ -129,7 +129,7 @@ fn list(book: &Book, asking: &[Asked<'_>], as_json: bool) -> Result<u8, Failure>
     }
     asking.iter().for_each(|asked| tell(asked, "not trusted"));
     let things = asking.iter().flat_map(|asked| &asked.ruled);
-    let (all, open) = (things.clone().count(), things.filter(|one| !one.answer.allows()).count());
+    let (all, open) = (things.clone().count(), things.filter(|one| one.answer.is_missing()).count());
     match (all, open) {
         (0, _) => talk("no assistant of the project names a command or a server"),
         (_, 0) => talk("all of it is trusted; `assistant-host trust --remove NAME` allows it no more"),
@@ -153,7 +153,7 @@ fn allow(book: &Book, asking: Vec<Asked<'_>>, as_json: bool) -> Result<u8, Failu
         if !as_json {
             tell(asked, "to be trusted");
         }
-        let open = asked.ruled.iter().filter(|one| !one.answer.allows());
+        let open = asked.ruled.iter().filter(|one| one.answer.is_missing());
         let new: Vec<Trust> = open.filter_map(|one| Trust::new(&asked.definition, one, &by, now_ms())).collect();
         book.add(&new).map_err(unusable)?;
         forget_older(book, asked, &before, &new)?;
@@ -224,6 +224,7 @@ fn tell(asked: &Asked<'_>, open: &str) {
     say(&asked.title());
     for one in &asked.ruled {
         let state = match &one.answer {
+            Answer::Off => "switched off, so it needs no trust".to_owned(),
             Answer::Own => "needs no trust".to_owned(),
             Answer::Trusted(trust) => format!("trusted {} by {}", utc(trust.at), shown(&trust.by)),
             Answer::Untrusted => open.to_owned(),
@@ -320,6 +321,7 @@ fn told(book: &Book, asking: &[Asked<'_>]) -> Value {
         match &one.answer {
             Answer::Trusted(trust) => (told["trusted_at"], told["trusted_by"]) = (json!(trust.at), json!(trust.by)),
             Answer::Unreadable(error) => told["problem"] = json!(error),
+            Answer::Off => told["off"] = json!(true),
             Answer::Own | Answer::Untrusted => {}
         }
         told

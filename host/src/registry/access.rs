@@ -4,6 +4,7 @@ mod hints;
 mod lists;
 mod permissions;
 mod rules;
+mod tools;
 
 pub(super) use self::lists::names;
 pub(crate) use self::lists::{bare, is_all, several};
@@ -25,6 +26,8 @@ pub(super) struct Access {
     tools: Option<Vec<String>>,
     /// The last key that named them, folded.
     tools_key: String,
+    /// Tools that a map switches on beside those that it has without a word; none is no such map.
+    beside: Option<Vec<String>>,
     /// Keys that name other tools than one before them, with their places.
     doubled: Vec<(String, (u32, u32))>,
     /// Tools that it must not have.
@@ -157,6 +160,7 @@ impl Access {
 
     /// All fields together.
     pub(super) fn granted(mut self, notes: &mut Notes<'_>) -> Granted {
+        self.switched_on();
         for (key, at) in &self.doubled {
             let message = format!("`{key}` and another key name tools; it has those that both name");
             notes.say(Code::DuplicateKey, *at, message, "name the tools under one key, `tools`");
@@ -228,40 +232,6 @@ impl Access {
         let off = settings.iter().filter(|setting| field == Field::Tools && setting.value.truth() == Some(false));
         off.for_each(|setting| self.deny(&setting.key));
         true
-    }
-
-    fn tools(&mut self, entry: &Entry, notes: &mut Notes<'_>) {
-        let node = &entry.value;
-        if node.is_null() {
-            return;
-        }
-        let mut found = names(entry);
-        if found.unreadable {
-            closed(entry, "what is no name of a tool gives none", hints::names(entry), notes);
-        }
-        if !found.refused.is_empty() {
-            self.denied_at = place(entry);
-        }
-        found.asked.iter().for_each(|name| self.ask(name));
-        found.taken.append(&mut found.asked);
-        self.spawns_in(&found.taken, entry, notes);
-        if let Kind::Map(entries) = &node.kind {
-            let groups = rules::groups(entries);
-            self.groups.push(rules::excepted(entries, &groups));
-            found.refused.retain(|name| !groups.iter().any(|group| group.key == *name));
-        }
-        // What only refuses takes away from what there is without it.
-        let refuses = found.taken.is_empty() && !found.refused.is_empty();
-        if found.unreadable || !refuses || found.refused.iter().any(|name| name == "*") {
-            let tools = notes.bounded(found.taken, &entry.key, place(entry));
-            let narrower = both(self.tools.clone(), tools.clone());
-            let key = known::fold(&entry.key);
-            if self.tools.as_ref().is_some_and(|before| *before != tools) && self.tools_key != key {
-                self.doubled.push((cut(&entry.key), place(entry)));
-            }
-            (self.tools, self.tools_key) = (Some(narrower), key);
-        }
-        found.refused.iter().filter(|name| *name != "*").for_each(|name| self.deny(name));
     }
 
     fn denied(&mut self, entry: &Entry, notes: &mut Notes<'_>) {

@@ -207,7 +207,8 @@ proptest! {
         let nothing = matches!(bare, "" | "~" | "null") || bare.starts_with('#');
         let text = format!("---\nname: n\ntools: {value}\nallowed_callers: {value}\n---\nBody");
         if let Ok(found) = read(text.as_bytes(), Path::new("x.md"), Source::Dir) {
-            prop_assert!(nothing || found.tools.is_some() || !found.disallowed_tools.is_empty(), "{:?}", found);
+            let said = found.tools.is_some() || !found.disallowed_tools.is_empty() || !found.rules.is_empty();
+            prop_assert!(nothing || said, "{:?}", found);
             prop_assert!(found.allowed_callers.is_some(), "{:?}", found);
         }
         // Nor does a second key open what one closes.

@@ -183,7 +183,7 @@ const KNOWN: &[(&str, Field, &[Dialect])] = &[
     ("maxsubagentdepth", Field::Unused, &[Pi]),
     ("maxturns", Field::MaxTurns, &[Claude, Gemini, GooseRecipe]),
     ("mayspawn", Field::Agents, &[]),
-    ("mcp", Field::Unused, &[Opencode]),
+    ("mcp", Field::Kept, &[Opencode]),
     ("mcpconfig", Field::Servers, &[]),
     ("mcpservers", Field::Servers, &[Claude, Codex, Gemini, Copilot, AgentMd]),
     ("memory", Field::Unused, &[Claude]),

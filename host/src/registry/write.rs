@@ -171,7 +171,9 @@ fn frontmatter(definition: &Definition) -> String {
         put("description", forms, &|read| read.description == *description && read.examples == *examples);
     }
     if let Some(tools) = tools {
-        put("tools", list("tools", tools), &|read| read.tools.as_ref() == Some(tools));
+        // A map is a list of all where it says so.
+        let all = format!("{}  '*': false\n", yaml::switches("tools", tools));
+        put("tools", [list("tools", tools), vec![all]].concat(), &|read| read.tools.as_ref() == Some(tools));
     }
     if !disallowed_tools.is_empty() {
         put("disallowedTools", list("disallowedTools", disallowed_tools), &|read| {

@@ -54,7 +54,7 @@ pub(crate) fn plan(
         }
     };
     let bare = definition.dialect == Dialect::Gemini;
-    for one in ruled.iter().filter(|one| one.wanted.kind == Kind::Server && one.answer.allows()) {
+    for one in ruled.iter().filter(|one| one.wanted.kind == Kind::Server && !one.answer.is_missing()) {
         let spec = Spec::of(&one.wanted);
         let named = (spec.how == How::Named).then(|| configured.get(&spec.name)).flatten();
         let planned = match named {
@@ -155,7 +155,7 @@ pub(crate) fn brought(
         let of_definition = named.iter().any(|one| one.wanted.name == *server) && configured.get(server).is_none();
         told(server, of_definition, Some(why.clone()))
     }));
-    all.extend(named.iter().filter(|one| !one.answer.allows()).map(|one| {
+    all.extend(named.iter().filter(|one| one.answer.is_missing()).map(|one| {
         let is_named = Spec::of(&one.wanted).how == How::Named;
         told(&one.wanted.name, !is_named, Some("not trusted, see `assistant-host trust`".to_owned()))
     }));
@@ -188,7 +188,8 @@ pub(crate) fn may_bring(
     tool: &str,
     aliases: &BTreeMap<String, String>,
 ) -> bool {
-    let own = trust::wanted(definition).into_iter().filter(|one| one.kind == Kind::Server).map(|one| one.name);
+    let servers = trust::wanted(definition).into_iter().filter(|one| one.kind == Kind::Server && !one.is_off());
+    let own = servers.map(|one| one.name);
     configured.iter().any(|spec| spec.how != How::Off && brings(&spec.name, tool, aliases))
         || own.into_iter().any(|name| names_server(wanted(tool, aliases), &name))
 }

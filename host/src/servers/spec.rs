@@ -110,9 +110,11 @@ impl Spec {
     #[must_use]
     pub fn of(wanted: &Wanted) -> Self {
         let name = wanted.name.as_str();
+        if wanted.is_off() {
+            return Self::new(name, How::Off);
+        }
         match wanted.written() {
             Value::Object(map) if !map.is_empty() => of_map(name, map),
-            Value::Bool(false) => Self::new(name, How::Off),
             _ if wanted.text.is_some() => Self::new(name, unusable("it cannot be read")),
             _ => match (&wanted.url, wanted.command.as_slice()) {
                 (Some(url), _) => Self::new(name, http(url.clone(), BTreeMap::new(), false)),
@@ -161,8 +163,6 @@ fn of_map(name: &str, map: &Map<String, Value>) -> Spec {
     for (key, value) in map {
         match fold(key).as_str() {
             "type" | "transport" | "transporttype" => kind = fold(value.as_str().unwrap_or_default()),
-            "enabled" if value == &Value::Bool(false) => spec.how = How::Off,
-            "disabled" if value == &Value::Bool(true) => spec.how = How::Off,
             "shared" => spec.shared = value != &Value::Bool(false),
             "perprocess" => spec.shared = value != &Value::Bool(true),
             "timeout" | "tooltimeout" => spec.timeout_ms = any_ms(value),
@@ -180,9 +180,7 @@ fn of_map(name: &str, map: &Map<String, Value>) -> Spec {
             _ => {}
         }
     }
-    if spec.how != How::Off {
-        spec.how = how(map, &kind);
-    }
+    spec.how = how(map, &kind);
     spec
 }
 

@@ -122,8 +122,8 @@ pub(crate) fn misspelt(
 /// behind a tool that spawns is whom it may spawn, which is kept.
 fn holds(name: &str, tool: &str) -> bool {
     let Some((bare, rest)) = name.split_once('(') else { return true };
-    let all = matches!(rest.trim_end().trim_end_matches(')').trim(), "" | "*" | ":*");
-    // What has no end is no pattern.
+    // What has no end is no pattern, and what holds nothing is a word for no calls.
+    let all = rest.trim_end().strip_suffix(')').is_some_and(|inner| matches!(inner.trim(), "*" | ":*"));
     all || is_spawner(bare) || (pattern(name).is_some() && (policy::holds(tool) || subject(bare).is_some()))
 }
 
@@ -223,7 +223,9 @@ mod tests {
         check(Some(&["send_message"]), &["send_message"], &[]);
         // Calls of these can be held to some; of others they cannot.
         check(Some(&["Read(src/**)", "LS(*)", "send_message(x)"]), &["list_files", "read_file"], &["send_message(x)"]);
-        check(Some(&["Read(src/**"]), &[], &["Read(src/**"]);
+        for none in ["Read(src/**", "Read(", "Read(*", "Read()", "Read( )"] {
+            check(Some(&[none]), &[], &[none]);
+        }
     }
 
     /// Where nothing is said of tools, rules give those that they are about, and what nothing brings is told.

@@ -51,7 +51,7 @@ pub(crate) fn title(server: &str) -> String {
 fn unreadable(one: &Ruled) -> Option<&str> {
     match &one.answer {
         Answer::Unreadable(error) => Some(error),
-        Answer::Own | Answer::Trusted(_) | Answer::Untrusted => None,
+        Answer::Off | Answer::Own | Answer::Trusted(_) | Answer::Untrusted => None,
     }
 }
 
@@ -63,6 +63,8 @@ fn lack(one: &Ruled) -> Option<Unavailable> {
                 .to_owned()
         }
         Answer::Unreadable(error) => format!("not trusted: {error}"),
+        // What is switched off is told with the other servers that it does without.
+        Answer::Off => return None,
         Answer::Own | Answer::Trusted(_) if one.wanted.kind == Kind::Server => return None,
         Answer::Own | Answer::Trusted(_) => "this version of the host runs no commands of assistants yet".to_owned(),
     };

@@ -15,6 +15,24 @@ fn of(frontmatter: &str) -> Definition {
     definition(frontmatter, Path::new("/nowhere/x.md"), Source::Project)
 }
 
+/// A server that is switched off is nothing to be asked about, and nothing that is missing.
+#[test]
+fn what_is_switched_off_needs_no_trust() {
+    let folder = Folder::new();
+    let book = Book::at(Some(folder.path().join("trust")));
+    let keys = "mcp:\n  a: {type: local, command: [x], enabled: false}\n  b: {type: local, command: [x]}\nmcpServers: {c: \
+                {command: x, disabled: true}}";
+    let found = of(keys);
+    let ruled = rule(&found, &book);
+    let answers: Vec<(&str, &Answer, bool)> =
+        ruled.iter().map(|one| (one.wanted.name.as_str(), &one.answer, one.key.is_some())).collect();
+    assert_eq!(answers, [("c", &Answer::Off, false), ("a", &Answer::Off, false), ("b", &Answer::Untrusted, true)]);
+    let told = told(&found, &ruled).expect("one is missing").message;
+    assert!(told.starts_with("it runs without server b: "), "{told}");
+    // The servers of opencode's key are used.
+    assert!(found.warnings.iter().all(|one| one.code != Code::KeyUnused), "{:?}", found.warnings);
+}
+
 #[test]
 fn what_would_run_is_read_in_every_dialect() {
     let check = |frontmatter: &str, expected: &[&str]| {

@@ -234,6 +234,19 @@ fn names(value: &Value) -> Vec<String> {
     }
 }
 
+/// Whether what is written of a server switches it off.
+pub(super) fn is_off(written: &Value) -> bool {
+    match written {
+        Value::Bool(on) => !on,
+        Value::Object(map) => map.iter().any(|(key, value)| match fold(key).as_str() {
+            "enabled" => value == &Value::Bool(false),
+            "disabled" => value == &Value::Bool(true),
+            _ => false,
+        }),
+        Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) => false,
+    }
+}
+
 /// What stands in a map, as JSON, without the values of variables and headers.
 fn without_values(map: &Map<String, Value>) -> String {
     let hides = |key: &str| VARIABLES.contains(&fold(key).as_str()) || HEADERS.contains(&fold(key).as_str());

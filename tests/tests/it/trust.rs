@@ -180,6 +180,27 @@ fn what_a_name_stands_for_is_shown() {
     );
 }
 
+/// A server of opencode's key that is switched off is neither to be trusted nor listed as one that it has.
+#[test]
+fn what_is_switched_off_is_not_asked_about() {
+    let home = Home::new();
+    home.project("two");
+    home.assistant("two", "y", "mcp:\n  orders: {type: local, command: [orders-mcp], enabled: false}");
+    let listed = home.must("two", &["trust"]);
+    assert!(listed.contains("server orders: switched off, so it needs no trust"), "{listed}");
+    assert!(!listed.contains("not trusted"), "{listed}");
+    assert!(!home.must("two", &["trust", "y"]).contains("is trusted now"));
+    assert_eq!(home.records().len(), 0);
+    let listed: Value = serde_json::from_str(&home.run("two", &["trust", "--json"]).1).expect("JSON");
+    let wants = &listed["assistants"][0]["wants"][0];
+    assert_eq!((&wants["off"], &wants["trusted"]), (&json!(true), &json!(false)), "{listed}");
+    let shown = home.must("two", &["show", "y"]);
+    assert!(shown.contains("not here: it is switched off"), "{shown}");
+    for told in [shown, home.must("two", &["check"])] {
+        assert!(!told.contains("key_unused"), "{told}");
+    }
+}
+
 #[test]
 fn the_assistant_is_told_what_it_runs_without() {
     let home = Home::new();

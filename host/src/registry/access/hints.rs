@@ -8,6 +8,10 @@ pub(super) const MODE: &str =
     "write `plan` or `read-only` to mean this, or a mode that is known, such as `default` or `acceptEdits`";
 pub(super) const PARENTHESES: &str =
     "name them, as in `Agent(reviewer)`, or leave the parentheses out to mean everyone";
+pub(super) const OPEN: &str =
+    "close it behind what it is for, and write what follows as names of their own, such as `[Bash(git:*), Read]`";
+pub(super) const HOLLOW: &str =
+    "leave the parentheses out to give all calls of it, or name those that are meant, as in `Bash(git:*)`";
 pub(super) const PERMISSIONS: &str = "write `allow`, `deny`, or a map of rules, such as `{bash: deny}`";
 pub(super) const RULE: &str = "write `allow` or `deny` behind the name of the tool";
 pub(super) const RULES: &str = "write a list of rules, such as `['bash(git *): allow', 'bash: ask']`, at most 256";

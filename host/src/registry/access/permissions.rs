@@ -9,6 +9,7 @@ use super::super::rules::Action;
 use super::super::yaml::{Entry, Kind};
 use super::lists::{both, either, names, says_yes};
 use super::rules::{excepted, groups};
+use super::tools::in_parentheses;
 use super::{Access, closed, hints, place};
 
 /// What the rule `edit` is for besides the tool of that name.
@@ -117,7 +118,7 @@ impl Access {
     }
 
     fn allows(&mut self, entry: &Entry, notes: &mut Notes<'_>) {
-        let found = names(entry);
+        let mut found = names(entry);
         if found.unreadable {
             closed(entry, "only what it names is allowed", hints::names(entry), notes);
         }
@@ -127,6 +128,7 @@ impl Access {
         found.refused.iter().for_each(|name| self.deny(name));
         found.asked.iter().for_each(|name| self.ask(name));
         self.spawns_in(&found.taken, entry, notes);
+        in_parentheses(&mut found.taken, entry, notes);
         let named = [found.taken, found.asked].concat();
         let allowed = notes.bounded(named, &entry.key, (entry.line, entry.column));
         self.allowed = Some(both(self.allowed.take(), allowed));

@@ -50,7 +50,22 @@ fn what_can_be_read_is_meant() {
     check("tools:", "-");
     check("tools: []", "[]");
     check("tool: Read", "[Read]");
-    check("tools: {read: true, write: false}", "[read] not write");
+    // A map without a word about all switches single tools.
+    check("tools: {read: true, write: false}", "- not write rules read: allow");
+    check("tools: {write: false, bash: true}", "- not write rules bash: allow");
+    check("tools: {'*': false, write: false, bash: true}", "[bash] not write");
+    check("tools: {'*': true, write: false}", "[*] not write");
+    check("tools: {bash: true}\ndisallowedTools: bash", "- not bash");
+    check("tools: {bash: true}\nallowed-tools: [Read]", "[Read]");
+    check("tools: {bash: true}\npermissions: {allow: [Read]}", "[Read bash]");
+    check("tools: {bash: true}\npermissions: deny", "[]");
+    // What stands in `permission` counts more, in whatever order the keys stand.
+    for keys in ["tools: {bash: true}\npermission: {bash: ask}", "permission: {bash: ask}\ntools: {bash: true}"] {
+        check(keys, "- rules bash: ask");
+    }
+    check("permission: {'*': ask}\ntools: {bash: true}", "- rules bash: allow, *: ask");
+    check("permissionRules: ['*: ask']\ntools: {bash: true}", "- rules bash: allow, *: ask");
+    check("allowed-tools: {read: true, write: false}", "[read] not write");
     check("tools: {write: false}", "- not write");
     check("tools: {'*': false}", "[]");
     check("tools: {'*': false, read: true}", "[read]");
@@ -97,15 +112,12 @@ fn what_can_be_read_is_meant() {
 #[test]
 fn a_later_rule_gives_what_a_group_before_it_refuses() {
     let check = |text: &str, expected: &str| assert_eq!(told(text), expected, "{text}");
-    check("tools: {'x__*': false, 'x__echo': true}", "[x__echo] rules x__*: deny, x__echo: allow");
-    check("tools: {'x__*': deny, 'x__echo': ask}", "[x__echo] ask x__echo rules x__*: deny, x__echo: ask");
+    check("tools: {'x__*': false, 'x__echo': true}", "- rules x__*: deny, x__echo: allow");
+    check("tools: {'x__*': deny, 'x__echo': ask}", "- ask x__echo rules x__*: deny, x__echo: ask");
     check("tools: {'*': true, 'x_*': false, x_echo: true}", "[* x_echo] rules x_*: deny, x_echo: allow");
-    check("tools: {'x__echo': true, 'x__*': false}", "[x__echo] not x__*");
-    check("tools: {'x_*': false, 'y_echo': true}", "[y_echo] not x_*");
-    check(
-        "tools: {'x__*': false, 'x__e*': true, 'x__evil': false}",
-        "[x__e*] not x__evil rules x__*: deny, x__e*: allow",
-    );
+    check("tools: {'x__echo': true, 'x__*': false}", "- not x__* rules x__echo: allow");
+    check("tools: {'x_*': false, 'y_echo': true}", "- not x_* rules y_echo: allow");
+    check("tools: {'x__*': false, 'x__e*': true, 'x__evil': false}", "- not x__evil rules x__*: deny, x__e*: allow");
     check("permission: {'x__*': deny, 'x__echo': allow}", "- rules x__*: deny, x__echo: allow");
     check("permission: {'x__echo': allow, 'x__*': deny}", "- not x__* rules x__echo: allow");
     check("permission: {'*': deny, 'x_*': allow, 'x_s*': deny, x_safe: allow}", {
@@ -121,7 +133,7 @@ fn a_later_rule_gives_what_a_group_before_it_refuses() {
     });
     // What all are refused but for it.
     check("permission: {'*': deny, 'x_*': allow}", "[x_*]");
-    check("permission: {'*': deny, 'x_*': allow}\ntools: {'x__echo': true, read: true}", "[x__echo]");
+    check("permission: {'*': deny, 'x_*': allow}\ntools: {'x__echo': true, read: true}", "[x_*]");
     check("permission: {'*': deny, 'x_*': allow}\ntools: ['*']", "[x_*]");
     check("permission: {'*': deny, 'x_*': allow}\ntools: [xylo]", "[]");
     check("permission: {'*': deny, bash: allow}\ntools: ['Bash(git:*)']", "[Bash(git:*)]");
@@ -139,9 +151,17 @@ fn what_cannot_be_read_opens_nothing() {
     check("tools: [Read, {a: b}]", "[Read] access_closed@4");
     check("tools: [[Read]]", "[] access_closed@4");
     check("tools: {}", "[]");
+    // Parentheses that hold nothing, or never end.
+    check("tools: Bash(git:*, Read", "[Bash(git:*, Read] access_narrowed@4");
+    check("tools: ['Bash(git:*', Read]", "[Bash(git:* Read] access_narrowed@4");
+    check("tools: [Read, 'Bash(', 'LS( ']", "[Read] access_narrowed@4 access_narrowed@4");
+    check("tools: Agent(a, Read", "[] spawns [a Read] access_narrowed@4");
+    check("tools: ['Bash()', Read]", "[Read] access_narrowed@4");
+    check("tools: {'Bash( )': true, read: true}", "- rules read: allow access_narrowed@4");
+    check("permissions: {allow: ['Bash()', 'Read(x']}", "[Read(x] access_narrowed@4 access_narrowed@4");
     check("disallowedTools: Bash(rm:*)", "- not Bash(rm:*)");
     check("disallowedTools: Skill(x)", "- not Skill(x) access_narrowed@4");
-    check("tools: {read: true, bash: ask}", "[read bash] ask bash");
+    check("tools: {read: true, bash: ask}", "- ask bash rules read: allow, bash: allow");
     check("disallowedTools: [Bash, {a: b}]", "[] not Bash access_closed@4");
     check("disallowedTools: [Bash, Write", "- not Bash Write");
     check("disallowedTools: Bash: yes", "[] not yes access_closed@4");

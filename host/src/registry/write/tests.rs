@@ -87,6 +87,8 @@ fn what_other_systems_say_is_kept() {
     check("display_name: The Y");
     check("tools: [Agent(a, b), Read]\nagents: [b, c]");
     check("tools: {read: true, bash: ask}\ndisallowedTools: {x: [y]}");
+    check("tools: {read: true, bash: ask, write: false}");
+    check("tools: {'*': false, 'a, b': true}");
     check("permission:\n  '*': deny\n  read: allow\n  edit: ask\n  bash: {'git *': allow, '*': deny}\nmode: subagent");
     check("permissions: {allow: [Read], deny: ['Bash(rm:*)'], ask: [Write]}");
     check("tools: {'*': true, 'x_*': false, x_a: true}\npermission: {'*': ask, 'x_*': allow, bash: {'rm *': deny}}");
@@ -180,7 +182,11 @@ fn names() -> impl Strategy<Value = Vec<String>> {
     let mut names: Vec<_> = Vec::new();
     names.extend(["Bash(git log:*, git show:*)", "yes", "404", "a, b", "Read", "null"].map(str::to_owned));
     // In a map, which holds what a list does not, a name stands once.
-    vec(prop_oneof![name, prop::sample::select(names)], 0..4).prop_map(sorted)
+    let one = prop_oneof![name, prop::sample::select(names)];
+    // Parentheses that hold nothing are no name that a reader takes.
+    let holds =
+        |name: &String| name.split_once('(').is_none_or(|(_, rest)| !rest.trim_end_matches(')').trim().is_empty());
+    vec(one.prop_filter("it holds something", holds), 0..4).prop_map(sorted)
 }
 
 /// Each once.

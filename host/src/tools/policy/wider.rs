@@ -6,6 +6,7 @@ use super::entry::Entry;
 use super::{Policy, ToolName, is_talk, names_server};
 use crate::registry::{Action, Definition, Subject};
 use crate::servers::{Configured, brings};
+use crate::trust;
 
 /// What `child` may do that `parent` may not: names for a message. `tools` are those of the host and the app that the child
 /// has; of those the parent has too only the rules are compared. `configured` are servers that any assistant may ask for.
@@ -176,10 +177,19 @@ fn servers(definition: &Definition) -> Vec<Server> {
         Value::String(name) => vec![(name.clone(), String::new())],
         _ => Vec::new(),
     };
-    match &definition.mcp_servers {
+    let mut all: Vec<Server> = match &definition.mcp_servers {
         None => Vec::new(),
         Some(Value::Array(all)) => all.iter().flat_map(named).collect(),
         Some(Value::Object(map)) => map.iter().map(|(name, what)| (name.clone(), what.to_string())).collect(),
         Some(other) => named(other),
+    };
+    // Those of other keys, as opencode's `mcp`.
+    for one in trust::wanted(definition).into_iter().filter(|one| one.kind == trust::Kind::Server && !one.is_off()) {
+        if !all.iter().any(|(name, _)| *name == one.name) {
+            let what =
+                if one.written().as_str() == Some(&one.name) { String::new() } else { one.written().to_string() };
+            all.push((one.name.clone(), what));
+        }
     }
+    all
 }

@@ -255,7 +255,7 @@ fn data() {
             ("[agents]\nmax_depth = 1\nhelper = true", "- spawns [max_depth helper]"),
             ("[tools]\nweb_search = true", "-"),
             ("[tools]\nweb_search = false\nview_image = true", "- not web_search"),
-            ("[tools]\nweb_search = true\nread = false", "[web_search] not read"),
+            ("[tools]\nweb_search = true\nread = false", "- not read rules web_search: allow"),
             ("# tools = []", "-"),
         ],
     );

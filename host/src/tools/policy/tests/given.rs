@@ -66,6 +66,9 @@ fn tools_that_are_offered() {
     check("permission: {'*': deny, 'git-hub_*': allow}", &git_hub);
     check("permission: {'git-hub_*': deny, git-hub_list_issues: allow}", &git_hub);
     check("permission: {'git-hub_*': allow, '*': deny}", &[]);
+    check("tools: {bash: true, write: false}", &["shell__run_command"]);
+    check("mcpServers: [web]\ntools: {bash: true, write: false}", &["shell__run_command", "web__fetch"]);
+    check("tools: {'*': false, web_fetch: true}", &["web__fetch"]);
     check("tools: {git-hub_list_issues: false, 'fs_*': false}", &["shell__run_command", "web__fetch"]);
     // Without a word about tools: those of its own servers, and what rules give.
     check("permission: {bash: ask}", &["shell__run_command"]);
@@ -178,6 +181,15 @@ fn more_than_another_has() {
     check("tools: [Bash]", "permission: {bash: ask}", &["calls that are refused or asked about there"]);
     check("mcpServers: [fs]", "mcpServers: [fs]\npermission: {bash: allow}", &[]);
     check("mcpServers: [fs]\ntools: [fs/write]", "mcpServers: [fs]", &[]);
+    // Nor than what a map switches on.
+    check("tools: {bash: true, write: false}", "tools: [Read]", &["bash"]);
+    check("tools: {bash: true}", "tools: {write: true}", &["bash"]);
+    check("tools: {bash: true}", "tools: {bash: true, read: true}", &[]);
+    check("tools: [Bash]", "tools: {bash: true}", &[]);
+    // Servers under opencode's key.
+    check("mcp: {fs: {type: local, command: [x]}}", "model: y", &["the server fs"]);
+    check("mcp: {fs: {type: local, command: [x]}}", "mcp: {fs: {type: local, command: [x]}}", &[]);
+    check("mcp: {fs: {type: local, command: [x], enabled: false}}", "model: y", &[]);
 }
 
 /// A server of its own is no configured one, and a group of names may be of others too.
