@@ -27,6 +27,7 @@ mod extras;
 mod import;
 mod line;
 mod lines;
+mod lint;
 mod live;
 mod log;
 mod logs;

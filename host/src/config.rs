@@ -160,7 +160,7 @@ impl Config {
     pub fn read(path: Option<&Path>, default_path: &Path) -> Result<Self, ConfigError> {
         let file = path.unwrap_or(default_path);
         let unreadable = |source| ConfigError::Unreadable { path: file.to_owned(), source };
-        let text = match bounded_text(file) {
+        let text = match text_of(file) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && path.is_none() => String::new(),
             Err(error) => return Err(unreadable(error)),
@@ -173,14 +173,33 @@ impl Config {
     /// # Errors
     /// [`ConfigError::Wrong`] names the key and the line.
     pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
-        let mut config: Config = toml::from_str(text).map_err(|error| wrong(text, path, &error))?;
-        config.path = path.to_owned();
-        if let Some(name) = config.limits.zero() {
-            let message = "is 0, so that nothing could run; leave it out, or give a number above".to_owned();
-            return Err(ConfigError::Value { path: config.path, key: format!("limits.{name}"), message });
-        }
+        let config = Self::shaped(text, path)?;
+        config.in_range()?;
         config.servers()?;
         Ok(config)
+    }
+
+    /// The same, of which only the form is right.
+    ///
+    /// # Errors
+    /// [`ConfigError::Wrong`] names the key and the line.
+    pub(crate) fn shaped(text: &str, path: &Path) -> Result<Self, ConfigError> {
+        let config: Config = toml::from_str(text).map_err(|error| wrong(text, path, &error))?;
+        Ok(Self { path: path.to_owned(), ..config })
+    }
+
+    /// Whether the limits leave something to be done.
+    ///
+    /// # Errors
+    /// [`ConfigError::Value`] names the first that does not.
+    pub(crate) fn in_range(&self) -> Result<(), ConfigError> {
+        match self.limits.zero() {
+            Some(name) => {
+                let message = "is 0, so that nothing could run; leave it out, or give a number above";
+                Err(self.value_error(format!("limits.{name}"), message))
+            }
+            None => Ok(()),
+        }
     }
 
     /// The tool servers that it names.
@@ -215,7 +234,8 @@ impl Config {
     }
 }
 
-fn bounded_text(file: &Path) -> std::io::Result<String> {
+/// The text of a configuration file, of at most [`FILE_BYTES_MAX`] bytes.
+pub(crate) fn text_of(file: &Path) -> std::io::Result<String> {
     let size = std::fs::metadata(file)?.len();
     if size > FILE_BYTES_MAX {
         let message = format!("it has {size} bytes, and a configuration has at most {FILE_BYTES_MAX}");

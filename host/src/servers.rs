@@ -19,6 +19,7 @@ use crate::host::Host;
 use crate::process_table::Process;
 use crate::registry::Definition;
 
+mod backoff;
 pub mod configured;
 mod expand;
 mod faults;
@@ -58,6 +59,8 @@ use plan::Planned;
 use pool::{Lease, Wanted};
 use program::Ground;
 use running::Running;
+use secrets::Secrets;
+use start::StartLimit;
 
 /// The longest name of a server, characters.
 const NAME_CHARS_MAX: usize = 100;
@@ -203,11 +206,12 @@ impl Servers {
         };
         let own = one.planned.spec.timeout_ms.map(Duration::from_millis);
         let within = own.map_or(within, |own| own.min(within));
-        let called = async {
-            let running = one.running().await?;
-            running.call(&tool.tool, arguments, steps).await
+        let until = tokio::time::Instant::now() + within;
+        let running = match tokio::time::timeout_at(until, one.running()).await {
+            Ok(running) => running?,
+            Err(_) => return Err(one.lease.not_there(within)),
         };
-        let answer = match tokio::time::timeout(within, called).await {
+        let answer = match tokio::time::timeout_at(until, running.call(&tool.tool, arguments, steps)).await {
             Ok(answer) => answer?,
             Err(_) => {
                 let (server, ms) = (&tool.server, within.as_millis());
@@ -246,8 +250,10 @@ fn wanted(host: &Host, planned: &Planned, working_dir: Option<&Path>, depth: u32
     Ok(Wanted {
         key: ready.key(),
         name: planned.spec.name.clone(),
+        secrets: Secrets::of(&ready, expand::filled(&planned.spec.how, &world)?),
         ready,
         start_within: start_within(host, planned),
+        start_limit: StartLimit::of(&planned.spec, planned.of_definition),
         idle: Duration::from_millis(host.limits().server_idle_ms),
         depth,
     })

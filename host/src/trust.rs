@@ -36,7 +36,7 @@ mod wanted;
 
 pub use book::{Book, RECORD_BYTES_MAX, TRUSTED_MAX, Trust, Unusable};
 #[cfg(feature = "cli")]
-pub(crate) use masked::{line_masked, map_masked, masked};
+pub(crate) use masked::{SET, arguments_masked, line_masked, map_masked, masked};
 pub use wanted::wanted;
 pub(crate) use wanted::{ARGUMENTS, COMMANDS, FOLDERS, HEADERS, SCRIPTS, URLS, VARIABLES, all};
 

@@ -60,6 +60,11 @@ impl CheckArgs {
         self.dir.as_deref()
     }
 
+    /// Whether neither files nor codes are asked about.
+    pub(super) fn names_nothing(&self) -> bool {
+        self.dir.is_none() && self.codes.is_none()
+    }
+
     /// Whether JSON is wanted.
     pub(super) fn json(&self) -> bool {
         self.json

@@ -16,9 +16,27 @@ use super::start::{self, Tried};
 use super::{FAILED, Failure, Places};
 use crate::door::hello::Want;
 use crate::door::{self, Address};
+use crate::tools::profile::without_tools;
 
 /// Tools whose call may be made again when its host went: a second one does no more than the first.
 const REPEATED: [&str; 5] = ["list_process", "poll_assistant", "read_log", "wait_assistant", "get_pending_questions"];
+/// What does on a command line what a tool does; a longer text goes before one that is a part of it.
+const COMMANDS: [(&str, &str); 12] = [
+    ("spawn_assistant with resume_process_id", "resume"),
+    ("list_assistant", "list"),
+    ("search_assistant", "search"),
+    ("spawn_assistant", "spawn"),
+    ("poll_assistant", "ps"),
+    ("wait_assistant", "wait"),
+    ("list_process", "ps"),
+    ("read_log", "logs"),
+    ("send_message", "send"),
+    ("get_pending_questions", "questions"),
+    ("reply_assistant", "reply"),
+    ("cancel_assistant", "cancel"),
+];
+/// Tools that a hint may name, and no command stands for.
+const TOOLS_WITHOUT_COMMAND: &[&str] = &["recv_message", "ask_parent", "check_answer"];
 /// Hosts that a connection, or one call, is tried with in all.
 const HOSTS_TRIED_MAX: usize = 5;
 
@@ -50,6 +68,14 @@ impl From<Refused> for Failure {
 }
 
 impl Refused {
+    /// What a tool said, with commands in place of the tools that its hint names; nothing is said of other tools.
+    pub(super) fn new(code: String, message: String, hint: &str) -> Self {
+        let said = COMMANDS
+            .iter()
+            .fold(hint.to_owned(), |said, (tool, command)| said.replace(tool, &format!("`assistant-host {command}`")));
+        Self { code, message, hint: without_tools(&said, TOOLS_WITHOUT_COMMAND) }
+    }
+
     /// What happened and what to do next, in one line.
     pub(super) fn words(&self) -> String {
         match self.hint.trim() {
@@ -174,8 +200,10 @@ impl Client {
         };
         if result.is_error == Some(true) {
             let told = text();
-            let refused = serde_json::from_str(&told);
-            return Ok(Err(refused.unwrap_or(Refused { code: "internal".into(), message: told, hint: String::new() })));
+            return Ok(Err(match serde_json::from_str(&told) {
+                Ok(Refused { code, message, hint }) => Refused::new(code, message, &hint),
+                Err(_) => Refused::new("internal".to_owned(), told, ""),
+            }));
         }
         match result.structured_content {
             Some(value) => Ok(Ok(value)),
@@ -189,5 +217,32 @@ pub(super) fn object(arguments: Value) -> Result<Map<String, Value>, Failure> {
     match arguments {
         Value::Object(arguments) => Ok(arguments),
         _ => Err(Failure::new(FAILED, "the arguments of a tool are an object")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::Limits;
+    use crate::tools::{Audience, table};
+
+    #[test]
+    fn a_hint_names_commands_and_no_tools() {
+        let check = |hint: &str, want: &str| assert_eq!(Refused::new(String::new(), String::new(), hint).hint, want);
+        check("", "");
+        check("Correct it.", "Correct it.");
+        check(
+            "Near to it: a. search_assistant finds one by a description.",
+            "Near to it: a. `assistant-host search` finds one by a description.",
+        );
+        check(
+            "recv_message reads what it wrote; spawn_assistant with resume_process_id goes on with it.",
+            "`assistant-host resume` goes on with it.",
+        );
+        check("Wait for its end; send_message writes to it.", "Wait for its end; `assistant-host send` writes to it.");
+        for tool in table(&Limits::default()).iter().filter(|tool| tool.audience == Audience::Everyone) {
+            let told = Refused::new(String::new(), String::new(), &format!("Call {}.", tool.name)).hint;
+            assert!(!told.contains(tool.name.as_ref()), "{told}");
+        }
     }
 }

@@ -56,9 +56,7 @@ impl Seat {
         };
         match host.call(session, tool, object(arguments)?).await {
             Ok(value) => Ok(Ok(value)),
-            Err(CallError::Tool(error)) => {
-                Ok(Err(Refused { code: error.code, message: error.message, hint: error.hint }))
-            }
+            Err(CallError::Tool(error)) => Ok(Err(Refused::new(error.code, error.message, &error.hint))),
             Err(error @ CallError::UnknownTool(_)) => Err(Failure::new(FAILED, error)),
         }
     }

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use assistant_protocol::ids::ProcessId;
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::check::CheckArgs;
 use super::open::{env, runner, trust_dir};
 use super::place::LOG_FILE;
 use super::serve::{self, refused};
-use super::{Cli, Command, FAILED, Failure, Places, USAGE, lines, log, say, system, talk};
+use super::{Cli, Command, FAILED, Failure, Places, USAGE, lines, lint, log, say, system, talk};
 use crate::config::paths;
 use crate::host::{Host, NotStored, OpenError, Options};
 use crate::process_table::Process;
@@ -57,21 +57,26 @@ pub(super) struct RunsArgs {
 
 #[derive(Subcommand)]
 pub(super) enum ConfigCommand {
-    /// Tell what is wrong with the file of a subagent (--config), else what `check` tells
+    /// Tell what is wrong with the file of a subagent or the configuration of a host (--config), else what `check` tells
     Lint(CheckArgs),
 }
 
 /// What is asked about the file of a subagent.
 pub(super) enum Asked<'a> {
     Serve,
-    ListTools { json: bool },
+    ListTools {
+        json: bool,
+    },
     Runs(&'a RunsArgs),
     Lint(&'a CheckArgs),
+    /// The same of the configuration of a host.
+    LintHost(&'a CheckArgs),
 }
 
 /// What a command asks about the file of a subagent, and that file; none where it asks about something else.
 pub(super) fn asked(cli: &Cli) -> Option<(Asked<'_>, Option<PathBuf>)> {
     let named = cli.places.config.clone();
+    let lints = matches!(cli.command, Command::Config { .. });
     let meant = named.clone().filter(|file| single::is_meant(file));
     match &cli.command {
         Command::Mcp(args) => match &args.command {
@@ -82,8 +87,10 @@ pub(super) fn asked(cli: &Cli) -> Option<(Asked<'_>, Option<PathBuf>)> {
         },
         Command::Tools(args) => meant.map(|file| (Asked::ListTools { json: args.json }, Some(file))),
         Command::Check(args) | Command::Config { command: ConfigCommand::Lint(args) } => {
-            let file = args.file().filter(|file| single::is_one(file)).map(Path::to_owned).or(meant)?;
-            Some((Asked::Lint(args), Some(file)))
+            match args.file().filter(|file| single::is_one(file)).map(Path::to_owned).or(meant) {
+                Some(file) => Some((Asked::Lint(args), Some(file))),
+                None => named.filter(|_| lints && args.names_nothing()).map(|file| (Asked::LintHost(args), Some(file))),
+            }
         }
         _ => None,
     }
@@ -93,7 +100,8 @@ pub(super) fn asked(cli: &Cli) -> Option<(Asked<'_>, Option<PathBuf>)> {
 pub(super) fn answer(asked: &Asked<'_>, file: Option<PathBuf>, places: &Places) -> Result<u8, Failure> {
     let file = named(file)?;
     match asked {
-        Asked::Lint(args) => lint(&file, args),
+        Asked::Lint(args) => Ok(lint::tell(&file, &single::read(&file, &env).findings, args)),
+        Asked::LintHost(args) => Ok(lint::tell(&file, &lint::of_host(&file), args)),
         Asked::ListTools { json } => list_tools(&file, *json),
         Asked::Runs(args) => runs(&folder(&file, places)?, args),
         Asked::Serve => Ok(0),
@@ -126,38 +134,6 @@ fn folder(file: &Path, places: &Places) -> Result<PathBuf, Failure> {
         Some(state) => super::open::absolute(state),
         None => paths::subagent_dir(&env, &real).map_err(|error| Failure::new(USAGE, error)),
     }
-}
-
-fn lint(file: &Path, args: &CheckArgs) -> Result<u8, Failure> {
-    let read = single::read(file, &env);
-    // What the environment lacks here is no fault of the file.
-    let severity =
-        |finding: &single::Finding| if finding.warning || finding.of_environment { "warning" } else { "error" };
-    let errors = read.findings.iter().filter(|finding| severity(finding) == "error").count();
-    let warnings = read.findings.len() - errors;
-    if args.json() {
-        let found: Vec<Value> = read
-            .findings
-            .iter()
-            .map(|one| json!({ "severity": severity(one), "key": one.key, "line": one.line, "message": one.message }))
-            .collect();
-        say(&json!({ "file": file.display().to_string(), "findings": found }).to_string());
-    } else {
-        for one in &read.findings {
-            say(&format!("{}: {}", severity(one), one.in_words(file)));
-        }
-        talk(&format!(
-            "{}: {}, {}",
-            file.display(),
-            super::counted(errors, "error"),
-            super::counted(warnings, "warning")
-        ));
-    }
-    Ok(match (errors, warnings) {
-        (0, 0) => 0,
-        (0, _) => args.code_of_warnings(),
-        _ => USAGE,
-    })
 }
 
 fn list_tools(file: &Path, json: bool) -> Result<u8, Failure> {

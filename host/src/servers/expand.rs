@@ -97,6 +97,31 @@ pub(super) fn ready(how: &How, world: &World<'_>) -> Result<Ready, String> {
     }
 }
 
+/// What variables were filled in for `how` with: their values, and the names that are written for them (`${NAME}`). The
+/// folders of the project and of the user are no secrets, and are left out.
+///
+/// # Errors
+/// In words: a variable has no end.
+pub(super) fn filled(how: &How, world: &World<'_>) -> Result<Vec<(String, String)>, String> {
+    let texts: Vec<&String> = match how {
+        How::Program { command, args, env, folder } => {
+            std::iter::once(command).chain(args).chain(env.values()).chain(folder).collect()
+        }
+        How::Http { url, headers, sse: _ } => std::iter::once(url).chain(headers.values()).collect(),
+        How::Named | How::Off | How::Unusable(_) => Vec::new(),
+    };
+    let mut found = Vec::new();
+    for text in texts {
+        fill_by(text, world.bare, &mut |inner| {
+            let (name, _) = parts(inner);
+            let value = world.environment.get(name).filter(|_| !is_project(name) && name != "HOME");
+            found.extend(value.map(|value| (value, format!("${{{name}}}"))));
+            Ok(String::new())
+        })?;
+    }
+    Ok(found)
+}
+
 /// A path below the user's folder.
 fn home(path: &str, world: &World<'_>) -> String {
     match (path.strip_prefix("~/"), world.environment.get("HOME")) {
@@ -149,7 +174,7 @@ fn fill_by(text: &str, bare: bool, value: &mut dyn FnMut(&str) -> Result<String,
         let braced = rest.strip_prefix("${");
         let opencode = rest.strip_prefix('{').filter(|inner| inner.starts_with("env:") || inner.starts_with("file:"));
         if let Some(inner) = braced.or(opencode) {
-            let Some(end) = inner.find('}') else { return Err(format!("`{rest}` has no end")) };
+            let Some(end) = end(inner) else { return Err(format!("`{rest}` has no end")) };
             out.push_str(&value(&inner[..end])?);
             rest = &inner[end + 1..];
             continue;
@@ -171,6 +196,12 @@ fn fill_by(text: &str, bare: bool, value: &mut dyn FnMut(&str) -> Result<String,
     }
     out.push_str(rest);
     Ok(out)
+}
+
+/// Where what stands behind an opening brace ends, bytes; behind two of them (`${{ secrets.X }}`) it ends with two.
+fn end(inner: &str) -> Option<usize> {
+    let twice = if inner.starts_with('{') { inner.find("}}").map(|at| at + 1) } else { None };
+    twice.or_else(|| inner.find('}'))
 }
 
 /// What stands between the braces.
@@ -278,6 +309,9 @@ mod tests {
             Err("`${file:~/.key}` is nothing that can be filled in here; only variables can"),
         );
         check("${TOKEN", false, Err("`${TOKEN` has no end"));
+        let of_a_workflow = "`${{ secrets.X }}` is nothing that can be filled in here; only variables can";
+        check("a ${{ secrets.X }}", false, Err(of_a_workflow));
+        check("${{a}", false, Err("`${{a}` is nothing that can be filled in here; only variables can"));
         let environment = Environment::default();
         let world =
             World { environment: &environment, keys: &[], project: None, folder: Path::new("/state"), bare: false };

@@ -88,6 +88,9 @@ pub(crate) struct Brought {
     pub(crate) server: String,
     /// Whether the definition says what it is; else the configuration does.
     pub(crate) of_definition: bool,
+    /// The definition has no more than its name, and the configuration has none of that name.
+    #[serde(skip)]
+    pub(crate) of_nobody: bool,
     /// Names of tools as the definition has them, patterns included; none is all of the server.
     pub(crate) tools: Option<Vec<String>>,
     /// Names that may be of a tool of it, or of what a tool of it does.
@@ -101,7 +104,11 @@ pub(crate) struct Brought {
 #[cfg(feature = "cli")]
 impl std::fmt::Display for Brought {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let of = if self.of_definition { "of its own" } else { "of the configuration" };
+        let of = match (self.of_nobody, self.of_definition) {
+            (true, _) => "a name only",
+            (false, true) => "of its own",
+            (false, false) => "of the configuration",
+        };
         let mut tools = match &self.tools {
             None => "all that are not refused".to_owned(),
             Some(tools) => tools.join(", "),
@@ -148,7 +155,10 @@ pub(crate) fn brought(
         let those = |is: &dyn Fn(&&String) -> bool| asked.map(|asked| asked.iter().filter(is).cloned().collect());
         let perhaps: Option<Vec<String>> = those(&may_name);
         let perhaps = perhaps.unwrap_or_default();
-        Brought { server: server.to_owned(), of_definition, tools: those(&names), perhaps, lacking }
+        let is_named = |one: &&Ruled| one.wanted.name == server && Spec::of(&one.wanted).how == How::Named;
+        let of_nobody = configured.get(server).is_none() && named.iter().copied().any(|one| is_named(&one));
+        let of_definition = of_definition && !of_nobody;
+        Brought { server: server.to_owned(), of_definition, of_nobody, tools: those(&names), perhaps, lacking }
     };
     let mut all: Vec<Brought> = planned.iter().map(|one| told(&one.spec.name, one.of_definition, None)).collect();
     all.extend(lacking.iter().map(|(server, why)| {

@@ -11,18 +11,14 @@ use futures::future::{BoxFuture, Shared};
 use tokio::sync::{Notify, oneshot};
 
 use super::ServerError;
+use super::backoff::Backoff;
 use super::expand::Ready;
 use super::program::Ground;
 use super::running::Running;
-use super::start::{Wish, start};
+use super::secrets::Secrets;
+use super::start::{StartLimit, Wish, start};
 use crate::host::Host;
 
-/// The wait before the second start in a row; each further one is twice as long.
-const BACKOFF: Duration = Duration::from_millis(500);
-/// The longest of these waits.
-const BACKOFF_MAX: Duration = Duration::from_secs(60);
-/// Starts in a row that fail, after which nobody waits for the next one: it is told at once.
-const FAILURES_WAITED_MAX: u32 = 4;
 /// One that lived so long, or has answered a call, did not fail.
 const STEADY: Duration = Duration::from_secs(10);
 /// How long a server whose call took too long has to answer a question, before it is started anew.
@@ -45,7 +41,10 @@ pub(super) struct Wanted {
     pub(super) key: String,
     pub(super) name: String,
     pub(super) ready: Ready,
+    /// What of it nobody is told.
+    pub(super) secrets: Secrets,
     pub(super) start_within: Duration,
+    pub(super) start_limit: StartLimit,
     /// How long it is kept when nobody uses it.
     pub(super) idle: Duration,
     pub(super) depth: u32,
@@ -62,10 +61,7 @@ struct State {
     users: usize,
     /// Since when nobody uses it.
     idle_since: Instant,
-    /// Starts in a row that have failed.
-    failures: u32,
-    next_at: Option<Instant>,
-    last: Option<ServerError>,
+    backoff: Backoff,
     /// It has answered a call since it was started.
     answered: bool,
 }
@@ -93,9 +89,7 @@ impl Pool {
                 phase: Phase::Off,
                 users: 0,
                 idle_since: Instant::now(),
-                failures: 0,
-                next_at: None,
-                last: None,
+                backoff: Backoff::default(),
                 answered: false,
             };
             Arc::new(Entry { wanted, state: Mutex::new(state) })
@@ -112,8 +106,8 @@ impl Pool {
     pub(super) fn failure(&self, key: &str) -> Option<String> {
         let entry = self.entries().get(key).cloned()?;
         let state = entry.state();
-        let down = state.failures > 0 && matches!(state.phase, Phase::Off);
-        state.last.as_ref().filter(|_| down).map(|last| last.message.clone())
+        let down = matches!(state.phase, Phase::Off);
+        state.backoff.last().filter(|_| down).map(|last| last.message.clone())
     }
 
     /// Makes room for one more where as many run as may: one that nobody uses is ended.
@@ -247,11 +241,22 @@ impl Lease {
         matches!(&self.entry.state().phase, Phase::Up(running) if running.lives())
     }
 
+    /// What a call is told whose time, `within`, went by before the server was there: nothing was sent to it.
+    pub(super) fn not_there(&self, within: Duration) -> ServerError {
+        let put_off = self.entry.state().backoff.put_off(Instant::now());
+        let (name, ms) = (&self.entry.wanted.name, within.as_millis());
+        let said = put_off.unwrap_or_else(|| ServerError {
+            code: "too_slow",
+            message: format!("the server `{name}` was not there within {ms} ms; its start goes on"),
+        });
+        ServerError { message: format!("{}; nothing of the call was sent", said.message), ..said }
+    }
+
     /// That the server has answered.
     pub(super) fn answered(&self) {
         let mut state = self.entry.state();
         state.answered = true;
-        state.failures = 0;
+        state.backoff.steady();
     }
 
     /// A call of it took too long. Where it answers nothing else either, it is ended, and started anew when it is needed.
@@ -279,14 +284,16 @@ impl Lease {
             Phase::Up(running) if running.lives() => return Look::Up(running.clone()),
             Phase::Up(running) => running.clone(),
         };
+        let name = &self.entry.wanted.name;
         state.phase = Phase::Off;
         if state.answered || dead.since.elapsed() >= STEADY {
-            state.failures = 0;
+            state.backoff.steady();
         } else {
-            failed(&mut state);
+            let message = format!("the server `{name}` died soon after its start, without an answer to a call");
+            state.backoff.failed(ServerError { code: "server_died", message }, Instant::now());
         }
-        let name = &self.entry.wanted.name;
-        tracing::warn!(server = %name, failures = state.failures, "a server has died; it is started anew when it is needed");
+        let failures = state.backoff.failures();
+        tracing::warn!(server = %name, failures, "a server has died; it is started anew when it is needed");
         let host = self.host.clone();
         self.host.spawn_runner(async move { dead.end(Ground::of(&host), Duration::ZERO).await });
         Look::Off
@@ -303,12 +310,11 @@ impl Lease {
         if self.host.servers().closed.load(Ordering::Acquire) || self.host.closing().is_cancelled() {
             return Ok(Look::Off);
         }
-        let delay = state.next_at.map(|at| at.saturating_duration_since(Instant::now())).unwrap_or_default();
-        if let Some(last) = state.last.as_ref().filter(|_| state.failures > FAILURES_WAITED_MAX && !delay.is_zero()) {
-            let (failures, ms) = (state.failures, delay.as_millis());
-            let message = format!("{}; that was start {failures} in a row, the next is in {ms} ms", last.message);
-            return Err(ServerError { code: last.code, message });
+        let now = Instant::now();
+        if let Some(refused) = state.backoff.refusal(now) {
+            return Err(refused);
         }
+        let delay = state.backoff.delay(now);
         let (told, started) = oneshot::channel();
         let (entry, host) = (self.entry.clone(), self.host.clone());
         self.host.spawn_runner(async move {
@@ -331,10 +337,11 @@ enum Look {
 
 impl Entry {
     async fn start(&self, host: &Host, delay: Duration) -> Result<Arc<Running>, ServerError> {
-        let Wanted { name, ready, start_within, depth, .. } = &self.wanted;
+        let Wanted { name, ready, secrets, start_within, start_limit, depth, .. } = &self.wanted;
         let starting = async {
             tokio::time::sleep(delay).await;
-            start(Ground::of(host), &Wish { name, ready, within: *start_within, depth: *depth }).await
+            let (within, within_of, depth) = (*start_within, *start_limit, *depth);
+            start(Ground::of(host), &Wish { name, ready, secrets, within, within_of, depth }).await
         };
         let result = tokio::select! {
             result = starting => result.map(Arc::new),
@@ -350,12 +357,11 @@ impl Entry {
             match &result {
                 Ok(_) => {
                     state.answered = false;
-                    state.next_at = None;
+                    state.backoff.started();
                 }
                 Err(error) => {
-                    failed(&mut state);
-                    state.last = Some(error.clone());
-                    tracing::warn!(server = %name, failures = state.failures, %error, "a server was not started");
+                    state.backoff.failed(error.clone(), Instant::now());
+                    tracing::warn!(server = %name, failures = state.backoff.failures(), %error, "a server was not started");
                 }
             }
             result.as_ref().ok().filter(|_| !still).cloned()
@@ -366,13 +372,6 @@ impl Entry {
         }
         result
     }
-}
-
-/// Counts a start that failed, and puts off the next one.
-fn failed(state: &mut State) {
-    let wait = BACKOFF.saturating_mul(1 << state.failures.min(10)).min(BACKOFF_MAX);
-    state.failures += 1;
-    state.next_at = Some(Instant::now() + wait);
 }
 
 fn closing(name: &str) -> ServerError {

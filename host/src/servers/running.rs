@@ -62,7 +62,7 @@ impl Running {
         let calls_max = on.limits.server_calls.max(1) as usize;
         Self {
             name: wish.name.to_owned(),
-            secrets: Secrets::of(wish.ready),
+            secrets: wish.secrets.clone(),
             peer,
             service: Mutex::new(Some(service)),
             program,
@@ -260,6 +260,7 @@ mod tests {
     use crate::servers::expand::Ready;
     use crate::servers::guard::Guard;
     use crate::servers::lines::Lines;
+    use crate::servers::start::StartLimit;
 
     /// Shakes hands, and gives these answers to requests for its tools, each after the lines before it.
     async fn serve(read: DuplexStream, mut write: DuplexStream, answers: Vec<(&'static str, Value)>) {
@@ -310,7 +311,15 @@ mod tests {
         let (limits, strays) = (Limits { tools_per_server: 3, ..Limits::default() }, Strays::new(false));
         let on = Ground { limits: &limits, state: std::path::Path::new("."), strays: &strays };
         let ready = Ready::Http { url: "http://a/".to_owned(), headers: BTreeMap::new(), sse: false };
-        let wish = Wish { name: "s", ready: &ready, within: Duration::from_secs(1), depth: 0 };
+        let secrets = Secrets::of(&ready, Vec::new());
+        let wish = Wish {
+            name: "s",
+            ready: &ready,
+            secrets: &secrets,
+            within: Duration::from_secs(1),
+            within_of: StartLimit::Host,
+            depth: 0,
+        };
         let running = Running::new(on, &wish, service, None, watch);
         for want in ["a b c", "the server `s` refuses: not now", "d e f", "d e f"] {
             let told = match running.tools(on).await {

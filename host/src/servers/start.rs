@@ -18,6 +18,7 @@ use super::lines::Lines;
 use super::program::{Ground, Program};
 use super::running::{ERROR_CHARS_MAX, Running};
 use super::secrets::Secrets;
+use super::spec::Spec;
 use super::stderr::Stderr;
 use crate::launcher::{self, ServerProgram};
 use crate::text::{cut, one_line};
@@ -35,11 +36,47 @@ impl ClientHandler for Client {
     }
 }
 
+/// What says how long a start may take, as whoever wrote it knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StartLimit {
+    /// The host's limit.
+    Host,
+    /// The server's entry in the configuration.
+    Entry,
+    /// The definition, in the words of its system.
+    Definition,
+}
+
+impl StartLimit {
+    /// What counts for a server that may have a limit of its own.
+    pub(super) fn of(spec: &Spec, of_definition: bool) -> Self {
+        match (spec.start_ms, of_definition) {
+            (None, _) => Self::Host,
+            (Some(_), false) => Self::Entry,
+            (Some(_), true) => Self::Definition,
+        }
+    }
+}
+
+impl std::fmt::Display for StartLimit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Host => "limit server_start_ms",
+            Self::Entry => "its own `start_timeout_ms`",
+            Self::Definition => "the time that its definition gives its start",
+        })
+    }
+}
+
 /// What a server is started for.
 pub(super) struct Wish<'a> {
     pub(super) name: &'a str,
     pub(super) ready: &'a Ready,
+    /// What of it nobody is told.
+    pub(super) secrets: &'a Secrets,
     pub(super) within: Duration,
+    /// What says how long that is.
+    pub(super) within_of: StartLimit,
     /// The depth of the first process that uses it.
     pub(super) depth: u32,
 }
@@ -67,8 +104,9 @@ pub(super) async fn start(on: Ground<'_>, wish: &Wish<'_>) -> Result<Running, Se
             Ok(Ok((service, watch))) => return Ok(Running::new(on, wish, service, program, watch)),
             Ok(Err(error)) => error,
             Err(_) => format!(
-                "limit server_start_ms: it did not answer within {} ms; where it has to be downloaded first, start it once by \
-                 hand, or raise the limit",
+                "{}: it did not answer within {} ms; where it has to be downloaded first, start it once by hand, or raise \
+                 the limit",
+                wish.within_of,
                 wish.within.as_millis()
             ),
         };
@@ -123,10 +161,10 @@ fn spawn(on: Ground<'_>, wish: &Wish<'_>) -> Result<(Program, Pipes, Arc<Watch>)
     let launched = launcher::launch_server(&ServerProgram { command, args, env, folder, id, depth, state });
     let launched = launched.map_err(|why| ServerError {
         code: "server_failed",
-        message: format!("the server `{}` cannot be used: {why}", wish.name),
+        message: format!("the server `{}` cannot be used: {}", wish.name, wish.secrets.hide(&why)),
     })?;
     let most = usize::try_from(on.limits.server_message_bytes).unwrap_or(usize::MAX);
-    let stderr = Stderr::read(wish.name, launched.stderr, on.limits.stderr_bytes, Secrets::of(wish.ready));
+    let stderr = Stderr::read(wish.name, launched.stderr, on.limits.stderr_bytes, wish.secrets.clone());
     let watch = Arc::new(Watch::default());
     let pipes = Guard::new(wish.name, Lines::new(launched.stdout, launched.stdin, most), watch.clone());
     Ok((Program { child: launched.child, id, stderr }, pipes, watch))
@@ -142,8 +180,8 @@ async fn shake<T: Transport<RoleClient> + 'static>(
 ) -> Shaken {
     let service = Client.serve_with_lifecycle(transport, mode).await;
     // Cut last: the rest of a secret would not be found.
-    let service = service
-        .map_err(|error| cut(&one_line(&Secrets::of(wish.ready).hide(&faults::of_start(&error))), ERROR_CHARS_MAX))?;
+    let service =
+        service.map_err(|error| cut(&one_line(&wish.secrets.hide(&faults::of_start(&error))), ERROR_CHARS_MAX))?;
     watch.connected();
     tracing::debug!(server = wish.name, "a server is there");
     Ok((service, watch))
@@ -192,7 +230,15 @@ mod tests {
             let ready = Ready::Http { url, headers: std::collections::BTreeMap::new(), sse: false };
             let (limits, strays) = (Limits::default(), Strays::new(false));
             let on = Ground { limits: &limits, state: std::path::Path::new("."), strays: &strays };
-            let wish = Wish { name: "s", ready: &ready, within: Duration::from_secs(20), depth: 0 };
+            let secrets = Secrets::of(&ready, Vec::new());
+            let wish = Wish {
+                name: "s",
+                ready: &ready,
+                secrets: &secrets,
+                within: Duration::from_secs(20),
+                within_of: StartLimit::Host,
+                depth: 0,
+            };
             let Err(error) = start(on, &wish).await else { panic!("nobody is there") };
             let told = error.message;
             assert!(told.contains(&format!("http://127.0.0.1:{port}/mcp")) && !told.contains("secret"), "{told}");

@@ -5,13 +5,15 @@ use std::time::{Duration, Instant};
 
 use super::ServedTool;
 use super::configured::Configured;
-use super::expand::{Environment, World, ready};
+use super::expand::{Environment, World, filled, ready};
 use super::offered;
 use super::program::Ground;
+use super::secrets::Secrets;
 use super::spec::How;
-use super::start::{Wish, start};
+use super::start::{StartLimit, Wish, start};
 use crate::launcher::Strays;
 use crate::limits::Limits;
+use crate::trust;
 
 /// How long a server that is hung up on may take to end.
 const END_WITHIN: Duration = Duration::from_secs(2);
@@ -21,7 +23,7 @@ const END_WITHIN: Duration = Duration::from_secs(2);
 pub struct Tried {
     /// Its name.
     pub name: String,
-    /// Its program, or its address.
+    /// Its program with its arguments, or its address, without secrets.
     pub reached_by: String,
     /// The tools that it offers, or why it does not.
     pub tools: Result<Vec<ServedTool>, String>,
@@ -47,7 +49,9 @@ pub async fn try_all(
         let within = Duration::from_millis(spec.start_ms.unwrap_or(limits.server_start_ms));
         let tools = async {
             let ready = ready(&spec.how, &world)?;
-            let wish = Wish { name: &spec.name, ready: &ready, within, depth: 0 };
+            let within_of = StartLimit::of(spec, false);
+            let secrets = Secrets::of(&ready, filled(&spec.how, &world)?);
+            let wish = Wish { name: &spec.name, ready: &ready, secrets: &secrets, within, within_of, depth: 0 };
             let running = start(on, &wish).await.map_err(|error| error.message)?;
             let listed = tokio::time::timeout(within, running.tools(on)).await;
             running.end(on, END_WITHIN).await;
@@ -64,13 +68,14 @@ pub async fn try_all(
     futures::future::join_all(tries).await
 }
 
-/// How a server is reached, as it is written: what variables hold is not told.
+/// How a server is reached, as it is written and without secrets: what variables hold is not told.
 fn reached_by(how: &How) -> String {
     match how {
         How::Program { command, args, .. } => {
-            std::iter::once(command).chain(args).map(String::as_str).collect::<Vec<_>>().join(" ")
+            let words: Vec<String> = std::iter::once(command).chain(args).cloned().collect();
+            trust::arguments_masked(&words).join(" ")
         }
-        How::Http { url, .. } => url.clone(),
+        How::Http { url, .. } => trust::arguments_masked(std::slice::from_ref(url)).concat(),
         How::Named | How::Off | How::Unusable(_) => String::new(),
     }
 }

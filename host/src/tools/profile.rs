@@ -13,6 +13,9 @@ use crate::limits::Limits;
 use crate::process_table::ProfileName;
 use crate::registry::Registry;
 
+#[cfg(feature = "cli")]
+pub(crate) use errors::without as without_tools;
+
 mod errors;
 pub mod single;
 pub(crate) mod subagents;

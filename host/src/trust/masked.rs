@@ -6,7 +6,7 @@ use super::wanted::{HEADERS, VARIABLES};
 use crate::registry::{fold, is_secret};
 
 /// What stands for a value that is not shown.
-const SET: &str = "(set)";
+pub(crate) const SET: &str = "(set)";
 /// Keys of variables, folded, whose values are names of others.
 const OF_NAMES: &[&str] = &["bearertokenenvvar", "envfile", "envhttpheaders"];
 
@@ -53,6 +53,13 @@ fn arguments(list: &[Value]) -> Value {
         }
     };
     list.iter().map(one).collect()
+}
+
+/// The same of the words of a command; each is a text again.
+pub(crate) fn arguments_masked(words: &[String]) -> Vec<String> {
+    let words: Vec<Value> = words.iter().map(|word| word.as_str().into()).collect();
+    let shown = arguments(&words);
+    shown.as_array().into_iter().flatten().map(|word| word.as_str().unwrap_or(SET).to_owned()).collect()
 }
 
 /// An address without its password and what its query gives to secret names; any other text as it is.

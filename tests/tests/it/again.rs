@@ -142,6 +142,15 @@ async fn a_resumed_process_has_the_keys_of_the_one_before() {
         client.call("spawn_assistant", json!({ "resume_process_id": spawned["process_id"], "run_mode": "sync" })).await;
     assert_eq!((&resumed["status"], &resumed["result"]["content"]), (&json!("finished"), child), "{resumed}");
     assert_eq!(count(&client).await, 3);
+    // The assistant that it had may be named; another one may not.
+    let as_assistant = |id: &str| {
+        let old = &resumed["process_id"];
+        json!({ "assistant_id": id, "resume_process_id": old, "query": "once more", "run_mode": "sync" })
+    };
+    let refused = client.try_call("spawn_assistant", as_assistant("child")).await.expect_err("another assistant");
+    assert!(refused.to_string().contains("`resume_process_id` is given with another assistant"), "{refused}");
+    let again = client.call("spawn_assistant", as_assistant("parent")).await;
+    assert_eq!((&again["assistant_id"], &again["status"]), (&json!("parent"), &json!("finished")), "{again}");
     client.host.close().await;
 }
 

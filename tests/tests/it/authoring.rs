@@ -142,9 +142,9 @@ async fn show_tells_what_servers_bring() {
         assert!(shown.contains(line), "{line} {shown}");
     }
     assert!(
-        shown
-            .contains("tools of server orders2 (of its own): what of it is called or does Bash(git log:*); not here: ")
-            && shown.contains("no server of that name is configured"),
+        shown.contains(
+            "tools of server orders2 (a name only): what of it is called or does Bash(git log:*); not here: "
+        ) && shown.contains("no server of that name is configured"),
         "{shown}"
     );
     let shown = home.out(&["show", "opener"]).await;

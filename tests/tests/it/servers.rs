@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{RUNNER, SERVER};
 
+mod configured;
 mod ends;
 mod http;
 mod mischief;

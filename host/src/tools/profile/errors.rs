@@ -23,7 +23,7 @@ pub(super) fn usable(error: CallError, lacks: &[&str]) -> CallError {
 }
 
 /// `text` without its sentences, and the parts of them between semicolons, that name one of `tools`.
-pub(super) fn without(text: &str, tools: &[&str]) -> String {
+pub(crate) fn without(text: &str, tools: &[&str]) -> String {
     let kept = text.split_inclusive(". ").filter_map(|sentence| {
         let sentence = sentence.trim();
         let (body, end) = sentence.strip_suffix('.').map_or((sentence, ""), |body| (body, "."));

@@ -31,13 +31,21 @@ pub(super) struct Resumed {
 /// The process that a spawn resumes, if it does.
 pub(super) async fn look(call: &Call, params: &Spawn) -> Result<Option<Resumed>, ToolError> {
     let Some(old) = params.resume_process_id else { return Ok(None) };
-    if params.assistant_id.is_some() || params.search.is_some() {
+    let another = || {
         let hint = "A resumption has the assistant that it had; leave assistant_id and search out.";
-        return Err(ToolError::bad_argument("`resume_process_id` is given with another assistant", hint));
+        ToolError::bad_argument("`resume_process_id` is given with another assistant", hint)
+    };
+    if params.search.is_some() {
+        return Err(another());
     }
     let (caller, wanted) = (call.caller, params.query.trim().to_owned());
+    let named = params.assistant_id.clone();
     let looking = call.host.store().read(move |db| {
         let row = mine(db, caller, old)?;
+        // The one that it had changes nothing.
+        if named.is_some_and(|named| named != row.assistant_id) {
+            return Err(another());
+        }
         let definition = process_table::definition(db, &row)?;
         if row.status == Status::Finished && wanted.is_empty() {
             let hint = "It has its result: say in `query` what it is to do next.";

@@ -77,6 +77,27 @@ async fn one_that_never_starts_is_put_off() {
     panic!("each start is waited for: {told}");
 }
 
+/// A call whose time goes by before the server is started again is not told that the server was asked.
+#[tokio::test]
+async fn one_that_has_died_is_told_so_while_its_next_start_is_put_off() {
+    let steps = calls(&[("s__die", json!({})), ("s__echo", json!({ "text": "never" }))]);
+    let assistants = [definition("a", &server(&["honest"], ", timeoutMs: 450"))];
+    let served = Served::new(&assistants, &[("a", steps)], Limits::default()).await;
+    let (_, told) = served.told("a").await;
+    let want = "the server `s` died soon after its start, without an answer to a call; that was start 1 in a row, the next is in ";
+    assert!(told.contains(want) && told.contains(" ms; nothing of the call was sent"), "{told}");
+    assert!(!told.contains("did not answer within"), "{told}");
+}
+
+/// After some deaths nobody waits for the next start.
+#[tokio::test]
+async fn one_that_dies_of_each_call_is_put_off_and_told_at_once() {
+    let calls = calls(&vec![("s__die", json!({})); 6]);
+    let served = Served::new(&[definition("a", &server(&["honest"], ""))], &[("a", calls)], Limits::default()).await;
+    let (_, told) = served.told("a").await;
+    assert!(told.contains("died soon after its start") && told.contains("start 5 in a row, the next is in"), "{told}");
+}
+
 #[tokio::test]
 async fn one_that_nobody_uses_ends() {
     let limits = Limits { server_idle_ms: 300, ..Limits::default() };
