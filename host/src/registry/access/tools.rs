@@ -92,7 +92,8 @@ pub(super) fn in_parentheses(names: &mut Vec<String>, entry: &Entry, notes: &mut
         let message = format!("`{}` gives no tool: this host cannot tell which calls are meant", cut(name));
         notes.say(Code::AccessNarrowed, place(entry), message, hints::HOLLOW);
     }
-    names.retain(|name| !is_hollow(name) && !(is_open(name) && is_spawner(bare(name))));
+    let whole = |name: &str| is_hollow(name) || (is_open(name) && is_spawner(bare(name)));
+    names.retain(|name| !whole(name));
 }
 
 /// Whether one of its parentheses has no other.

@@ -276,7 +276,7 @@ fn data() {
             ),
             ("\"dis＿allowed＿tools\": [\"Read\"]", "- not Read"),
             ("\"disable\": true, \"disable\": false", "disabled"),
-            ("\"tools\": {\"read\": false, \"read\": true}", "[read] not read"),
+            ("\"tools\": {\"read\": false, \"read\": true}", "- not read"),
         ],
     );
     let json = ("{\"prompt\": \"p\", \"description\": \"d\", ", "}");
