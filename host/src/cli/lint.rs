@@ -123,7 +123,7 @@ fn is_program(path: &Path) -> bool {
         PathBuf::from(name).is_file()
     };
     let endings: &[&str] = if cfg!(windows) { &["", ".exe", ".cmd", ".bat"] } else { &[""] };
-    endings.iter().any(|ending| ended(ending))
+    endings.iter().any(ended)
 }
 
 fn finding(key: &str, line: u32, message: String) -> Finding {

@@ -61,7 +61,7 @@ impl Backoff {
     pub(super) fn put_off(&self, now: Instant) -> Option<ServerError> {
         let (last, ms) = (self.last()?, self.delay(now).as_millis());
         let said = format!("{}; that was start {} in a row, the next is in {ms} ms", last.message, self.failures);
-        (ms > 0).then(|| ServerError { code: last.code, message: said })
+        (ms > 0).then_some(ServerError { code: last.code, message: said })
     }
 }
 
