@@ -124,9 +124,9 @@ fn a_later_rule_gives_what_a_group_before_it_refuses() {
         "[x_* x_safe] rules x_*: allow, x_s*: deny, x_safe: allow"
     });
     // What another key says of it stays behind that.
-    check("tools: {'x_*': false, x_a: true}\npermission: {bash: ask}", "[x_a] rules x_*: deny, x_a: allow, bash: ask");
+    check("tools: {'x_*': false, x_a: true}\npermission: {bash: ask}", "- rules x_*: deny, x_a: allow, bash: ask");
     check("tools: {'x_*': false, x_a: true}\npermission: {'*': ask, read: allow}", {
-        "[x_a] rules *: ask, read: allow, x_*: deny, x_a: allow, x_a: ask, read: allow"
+        "- rules *: ask, read: allow, x_*: deny, x_a: allow, x_a: ask, read: allow"
     });
     check("permission: {'x_*': deny, x_a: allow}\npermissionRules: ['bash: ask']", {
         "- rules x_*: deny, x_a: allow, bash: ask"

@@ -69,7 +69,9 @@ impl Access {
         }
         let rules = self.own_rules.as_mut().unwrap_or(&mut self.rules);
         let gives = |name: &String| ToolRule { tool: name.clone(), pattern: None, action: Action::Allow };
-        let named = |name: &&String| !rules.iter().any(|rule| rule.tool == **name);
+        // What a map gives out of a group that it refuses has a rule already.
+        let excepted: Vec<&ToolRule> = self.groups.iter().flatten().collect();
+        let named = |name: &&String| !rules.iter().chain(excepted.iter().copied()).any(|rule| rule.tool == **name);
         let given: Vec<ToolRule> = beside.iter().filter(named).map(gives).collect();
         rules.splice(..0, given);
         self.too_many |= rules.len() > LIST_MAX;
