@@ -150,7 +150,8 @@ async fn parents_that_wait_in_the_only_slot_always_finish() {
     let spawn = |assistant: &str, run_mode: &str| {
         call("spawn_assistant", json!({ "assistant_id": assistant, "query": "go", "run_mode": run_mode }))
     };
-    let wait = call("wait_assistant", json!({ "mode": "all", "wait_ms": 50_000 }));
+    // Longer than any machine takes: who stops waiting ends, and its children with it.
+    let wait = call("wait_assistant", json!({ "mode": "all", "wait_ms": 1_200_000 }));
     let reply = call("reply_assistant", json!({ "process_id": "{{spawn_assistant.process_id}}", "answer": "seven" }));
     // Waits in a sync spawn, then for several, and answers nobody: its children ask nothing.
     let top = json!([

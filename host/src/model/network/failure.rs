@@ -125,9 +125,7 @@ impl Failure {
             let behind = said.match_indices(*words).map(|(at, _)| said[at + words.len()..].trim_start());
             behind.into_iter().any(|rest| rest.is_empty() || rest.starts_with(['.', ',', ';', '!', '"', '\'', ')']))
         };
-        if NO_PICTURES.iter().any(|words| said.contains(words))
-            || NO_PICTURES_AT_END.iter().any(|words| ends_with(&words))
-        {
+        if NO_PICTURES.iter().any(|words| said.contains(words)) || NO_PICTURES_AT_END.iter().any(ends_with) {
             return Some(Refused::All);
         }
         said.contains(NOT_THIS_PICTURE).then_some(Refused::OfThisCall)
