@@ -29,7 +29,10 @@ fn different(case: &str) -> (Value, &'static str) {
         ),
         "34-duplicate-name" => (json!({ "warnings": [] }), "the file that is hidden is told beside it, as `shadowed`"),
         "38d-tools" | "38e-tools" => (json!({ "tools": ["*"] }), "`*` is one entry of the list"),
-        "38l-tools" => (json!({ "tools": ["read"], "disallowed_tools": ["write"] }), "two lists instead of a map"),
+        "38l-tools" => (
+            json!({ "tools": null, "disallowed_tools": ["write"] }),
+            "a map switches single tools: what is on is a rule beside the others, what is off is denied",
+        ),
         "38m-tools" => (json!({ "warnings": [] }), "which tools there are is known at the spawn, not on reading"),
         "39d-model" | "39e-model" => (json!({ "warnings": [] }), "which models there are is known at the spawn"),
         "39g-model" => (
