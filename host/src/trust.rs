@@ -30,13 +30,13 @@ use crate::names::named;
 use crate::registry::{Code, Definition, Diagnostic, Source, sha256_hex};
 
 mod book;
-#[cfg(feature = "cli")]
 mod masked;
 mod wanted;
 
 pub use book::{Book, RECORD_BYTES_MAX, TRUSTED_MAX, Trust, Unusable};
+pub(crate) use masked::{SET, arguments_masked};
 #[cfg(feature = "cli")]
-pub(crate) use masked::{SET, arguments_masked, line_masked, map_masked, masked};
+pub(crate) use masked::{line_masked, map_masked, masked};
 pub use wanted::wanted;
 pub(crate) use wanted::{ARGUMENTS, COMMANDS, FOLDERS, HEADERS, SCRIPTS, URLS, VARIABLES, all};
 
