@@ -30,14 +30,15 @@ impl Secrets {
             }
             Ready::Http { headers, url, .. } => (headers.values().map(String::as_str).collect(), Some(url.clone())),
         };
-        let words = given.into_iter().flat_map(|value| std::iter::once(value.trim()).chain(value.split_whitespace()));
-        let mut values: Vec<(String, String)> = words.map(|word| (word.to_owned(), HIDDEN.to_owned())).collect();
-        values.extend(filled);
-        if let Ready::Program { args, .. } = ready {
-            for (given, shown) in
-                args.iter().zip(trust::arguments_masked(args)).filter(|(given, shown)| *given != shown)
-            {
-                values.extend(left_out(given, &shown).into_iter().map(|value| (value.to_owned(), HIDDEN.to_owned())));
+        let mut values: Vec<(String, String)> = given.into_iter().flat_map(|value| each(value, HIDDEN)).collect();
+        values.extend(filled.iter().flat_map(|(value, written)| each(value, written)));
+        if let Ready::Program { args, env, .. } = ready {
+            // An address among the variables may have a password in it.
+            let alone =
+                env.values().map(|value| (value, trust::arguments_masked(std::slice::from_ref(value)).concat()));
+            let masked = args.iter().zip(trust::arguments_masked(args)).chain(alone);
+            for (given, shown) in masked.filter(|(given, shown)| *given != shown) {
+                values.extend(left_out(given, &shown).into_iter().flat_map(|value| each(value, HIDDEN)));
                 values.push((given.clone(), shown));
             }
         }
@@ -51,6 +52,12 @@ impl Secrets {
         let text = self.url.as_deref().map_or_else(|| text.to_owned(), |url| super::http::hide(text, url));
         self.values.iter().fold(text, |text, (secret, shown)| text.replace(secret, shown))
     }
+}
+
+/// A value and each word of it, with what stands in its place.
+fn each<'a>(value: &'a str, shown: &'a str) -> impl Iterator<Item = (String, String)> + 'a {
+    let words = std::iter::once(value.trim()).chain(value.split_whitespace());
+    words.map(move |word| (word.to_owned(), shown.to_owned()))
 }
 
 /// What of `given` is left out in `shown`.
@@ -86,6 +93,7 @@ mod tests {
         let http = Ready::Http { url: "http://x/".into(), headers, sse: false };
         check(&http, "401: Bearer tok-12345678; tok-12345678", "401: (secret); (secret)");
     }
+
     #[test]
     fn what_options_are_given_and_variables_hold_is_not_told_again() {
         let args = [
@@ -93,19 +101,26 @@ mod tests {
             "--token",
             "tok-12345678",
             "http://me:pw-of-mine@a.b/x?api_key=key-of-mine&b=1",
+            "--header",
+            "Authorization: Bearer sk-12345678",
         ];
         let ready = Ready::Program {
             command: "/nope/of-the-host/x".into(),
             args: args.map(str::to_owned).into(),
-            env: BTreeMap::new(),
+            env: BTreeMap::from([("DB".to_owned(), "postgres://me:pw-of-db@h/db".to_owned())]),
             folder: "/".into(),
         };
-        let secrets = Secrets::of(&ready, vec![("of-the-host".to_owned(), "${PLACE}".to_owned())]);
+        let filled = [("of-the-host", "${PLACE}"), ("Bearer tok-of-the-env", "${AUTH}")];
+        let filled = filled.map(|(value, written)| (value.to_owned(), written.to_owned()));
+        let secrets = Secrets::of(&ready, filled.into());
         for (text, told) in [
             ("cannot start /nope/of-the-host/x", "cannot start /nope/${PLACE}/x"),
             ("bad sk-literal-99, tok-12345678", "bad (secret), (secret)"),
             ("--api-key=sk-literal-99?", "--api-key=(set)?"),
             ("pw-of-mine key-of-mine", "(secret) (secret)"),
+            ("bad token \"sk-12345678\"", "bad token \"(secret)\""),
+            ("tok-of-the-env", "${AUTH}"),
+            ("postgres://me:pw-of-db@h/db: pw-of-db", "postgres://me:(set)@h/db: (secret)"),
             ("http://me:pw-of-mine@a.b/x?api_key=key-of-mine&b=1", "http://me:(set)@a.b/x?api_key=(set)&b=1"),
         ] {
             assert_eq!(secrets.hide(text), told);
