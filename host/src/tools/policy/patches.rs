@@ -12,13 +12,16 @@ const HEADERS: &[&str] = &[
     "copy to ",
     "Index:",
 ];
-/// The same, where git puts `a/` or `b/` before the path, and `diff` the time behind it.
+/// The same, where the first folder may be left out, as git's `a/`, and the time may stand behind the path.
 const FILES: &[&str] = &["--- ", "+++ ", "*** "];
+/// What stands for a file that is not there before or behind the change.
+const NOTHING: &str = "/dev/null";
 /// Lines that begin as a header and are none.
 const MARKS: &[&str] = &["*** Begin Patch", "*** End Patch", "*** End of File"];
 
-/// Every path in the headers of `patch`; where git may have put `a/` or `b/` before it, with and without that. A line of the
-/// content that looks like a header counts as one: what is told may be more than is changed, never less.
+/// Every path in the headers of `patch`; where it may be meant without its first folder, as `patch -p1` and git do, with
+/// and without that. A line of the content that looks like a header counts as one: what is told may be more than is
+/// changed, never less.
 ///
 /// # Errors
 /// A header cannot be read.
@@ -40,7 +43,7 @@ pub(super) fn files(patch: &str) -> Result<Vec<String>, String> {
             both(plain(new)?, &mut found);
         }
     }
-    found.retain(|path| !path.is_empty() && path != "/dev/null");
+    found.retain(|path| !path.is_empty());
     Ok(found)
 }
 
@@ -65,8 +68,11 @@ fn plain(path: &str) -> Result<&str, String> {
 }
 
 fn both(path: &str, found: &mut Vec<String>) {
+    if path == NOTHING {
+        return;
+    }
     found.push(path.to_owned());
-    found.extend(path.strip_prefix("a/").or_else(|| path.strip_prefix("b/")).map(str::to_owned));
+    found.extend(path.split_once('/').map(|(_, rest)| rest.to_owned()));
 }
 
 /// The two paths behind `diff --git`: nothing but a blank is between them, and one may have blanks of its own.
@@ -96,6 +102,7 @@ mod tests {
             &["a/src/x.rs", "src/x.rs", "b/src/x.rs", "src/x.rs"],
         );
         check("--- /dev/null\n+++ new file.txt\n", &["new file.txt"]);
+        check("--- i/secrets/k\n+++ w/secrets/k", &["i/secrets/k", "secrets/k", "w/secrets/k", "secrets/k"]);
         check("diff --git a/x b/y\nrename from x\nrename to y\n", &["a/x", "x", "b/y", "y", "x", "y"]);
         check("diff --git a/my key b/my key\ndeleted file mode 100644", &["a/my key", "my key", "b/my key", "my key"]);
         check("diff --git k k\nGIT binary patch\nliteral 0", &["k", "k"]);

@@ -194,7 +194,7 @@ fn found(words: &[String]) -> Option<Inner> {
     let mut commands = Vec::new();
     let mut at = 1;
     while at < words.len() {
-        if words[at] == HOLE.to_string() {
+        if words[at].contains(HOLE) && words[at].starts_with([HOLE, '-']) {
             // It may become anything, `-exec` too.
             return Some(Inner { wrapped: Wrapped::WithMore, commands: None });
         }
@@ -258,7 +258,7 @@ fn given_words(words: &[String]) -> Option<&str> {
     while let Some(word) = words.get(at).filter(|word| word.starts_with('-')) {
         let (flag, value) = word.split_at_checked(2).unwrap_or((word, ""));
         match flag {
-            "-0" | "-r" | "-t" => at += 1,
+            "-0" | "-r" | "-t" if value.is_empty() => at += 1,
             "-n" | "-P" | "-L" | "-d" => at += if value.is_empty() { 2 } else { 1 },
             "-I" if value.is_empty() => {
                 anywhere = words.get(at + 1).map(String::as_str);
@@ -274,6 +274,10 @@ fn given_words(words: &[String]) -> Option<&str> {
         }
     }
     let inner = words.get(at..).unwrap_or_default();
+    // It may become options, too.
+    if inner.first().is_some_and(|word| word.contains(HOLE)) {
+        return Some("xargs");
+    }
     let put = |word: &String| anywhere.is_some_and(|place| word.contains(place));
     let mut from = 0;
     while let Some(word) = inner.get(from) {
