@@ -62,6 +62,15 @@ pub(crate) struct Broken {
     pub(crate) message: String,
 }
 
+/// The truth value that a text is, in any of the words for it.
+pub(crate) fn truth(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "yes" | "on" | "1" => Some(true),
+        "false" | "no" | "off" | "0" => Some(false),
+        _ => None,
+    }
+}
+
 impl Node {
     /// A text that is no YAML.
     pub(crate) fn text(text: &str, line: u32) -> Self {
@@ -83,11 +92,7 @@ impl Node {
 
     /// The truth value, in any spelling of YAML's two versions.
     pub(crate) fn truth(&self) -> Option<bool> {
-        match self.scalar()?.to_ascii_lowercase().as_str() {
-            "true" | "yes" | "on" | "1" => Some(true),
-            "false" | "no" | "off" | "0" => Some(false),
-            _ => None,
-        }
+        truth(self.scalar()?)
     }
 
     /// Whether a schema reads this text as a number or a truth value.

@@ -74,7 +74,10 @@ pub(crate) fn plan(
         };
         add(planned, &mut lacking);
     }
-    for spec in configured.iter().filter(|spec| asks_for(definition, &spec.name, aliases)) {
+    // What a definition switches off under a name is nothing that it asks for by it.
+    let is_off = |name: &str| ruled.iter().any(|one| one.wanted.is_off() && one.wanted.name == name);
+    let asked = |spec: &&Spec| !is_off(&spec.name) && asks_for(definition, &spec.name, aliases);
+    for spec in configured.iter().filter(asked) {
         add(Planned { spec: spec.clone(), of_definition: false, bare: false, trust: None }, &mut lacking);
     }
     (found, lacking)

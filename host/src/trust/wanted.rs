@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{Kind, Wanted};
+use crate::registry::yaml::truth;
 use crate::registry::{Definition, fold};
 
 /// Keys that hold a program or a line for a shell, folded.
@@ -234,15 +235,23 @@ fn names(value: &Value) -> Vec<String> {
     }
 }
 
-/// Whether what is written of a server switches it off.
+/// Whether what is written of a server switches it off. A switch that cannot be read is off.
 pub(super) fn is_off(written: &Value) -> bool {
+    let says = |value: &Value| match value {
+        Value::Bool(on) => Some(*on),
+        Value::String(text) => truth(text.trim()),
+        Value::Number(number) => truth(&number.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    };
     match written {
         Value::Bool(on) => !on,
-        Value::Object(map) => map.iter().any(|(key, value)| match fold(key).as_str() {
-            "enabled" => value == &Value::Bool(false),
-            "disabled" => value == &Value::Bool(true),
-            _ => false,
-        }),
+        Value::Object(map) => {
+            map.iter().filter(|(_, value)| !value.is_null()).any(|(key, value)| match fold(key).as_str() {
+                "enabled" => says(value) != Some(true),
+                "disabled" => says(value) != Some(false),
+                _ => false,
+            })
+        }
         Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) => false,
     }
 }

@@ -183,8 +183,13 @@ fn servers(definition: &Definition) -> Vec<Server> {
         Some(Value::Object(map)) => map.iter().map(|(name, what)| (name.clone(), what.to_string())).collect(),
         Some(other) => named(other),
     };
+    let (off, on): (Vec<_>, Vec<_>) = trust::wanted(definition)
+        .into_iter()
+        .filter(|one| one.kind == trust::Kind::Server)
+        .partition(|one| one.is_off());
+    all.retain(|(name, _)| !off.iter().any(|one| one.name == *name));
     // Those of other keys, as opencode's `mcp`.
-    for one in trust::wanted(definition).into_iter().filter(|one| one.kind == trust::Kind::Server && !one.is_off()) {
+    for one in on {
         if !all.iter().any(|(name, _)| *name == one.name) {
             let what =
                 if one.written().as_str() == Some(&one.name) { String::new() } else { one.written().to_string() };
