@@ -119,7 +119,8 @@ pub struct SetupError {
 
 /// What is told of a picture where a model takes none.
 const NOT_TAKEN: &str = "this model takes no pictures";
-/// What is told of a picture where a call was refused because of one.
+/// What is told of a picture where a call was refused because of one. Which one nobody knows: each later call with it is
+/// refused first too.
 const REFUSED: &str = "the model's provider refused a picture of this call, and none of them was shown";
 
 /// A model over HTTP.

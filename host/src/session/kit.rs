@@ -22,7 +22,7 @@ use crate::tools::profile::subagents;
 use super::answer::Answering;
 use super::link::Link;
 
-/// Names of tools that a server has not, of one definition, which are told.
+/// Names of tools that one server has not which are told.
 const LACKING_MAX: usize = 20;
 /// Why a tool is no tool of an assistant that must change nothing.
 const READ_ONLY: &str = "the assistant is read-only, and the server does not say that this tool changes nothing";

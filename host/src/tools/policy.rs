@@ -297,7 +297,8 @@ fn refuses_all(rule: &(&Entry, Action)) -> bool {
 
 /// The names of the tool servers that a definition brings.
 fn own_servers(definition: &Definition) -> Vec<String> {
-    let servers = trust::wanted(definition).into_iter().filter(|one| one.kind == trust::Kind::Server);
+    let is_there = |one: &trust::Wanted| one.kind == trust::Kind::Server && !one.is_off();
+    let servers = trust::wanted(definition).into_iter().filter(is_there);
     servers.map(|one| one.name).collect()
 }
 

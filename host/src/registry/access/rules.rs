@@ -61,6 +61,7 @@ impl Access {
                 rules = behind(&rules, layer);
             }
         }
+        rules.splice(..0, self.switched_on_before(&rules));
         rules.retain(counts);
         self.too_many |= rules.len() > LIST_MAX;
         rules.truncate(LIST_MAX);
@@ -158,15 +159,27 @@ fn within(rule: &ToolRule, name: &str) -> Option<ToolRule> {
     }
 }
 
-/// Whether a tool may be called what two patterns for names both are.
+/// Whether a tool may be called what two names or patterns both are, in any spelling of it: `x_*` meets `mcp__x__evil`,
+/// and `@x`, which is all of a server. What may not be so counts as if it was.
 fn may_meet(one: &str, other: &str) -> bool {
-    let is_pattern = |name: &str| name.contains(['*', '?']);
-    let begin = |name: &str| plain(name).into_iter().take_while(|sign| !matches!(sign, '*' | '?')).collect::<Vec<_>>();
-    match (is_pattern(one), is_pattern(other)) {
-        (_, false) => is_like(one, other),
-        (false, true) => is_like(other, one),
-        (true, true) => begin(one).starts_with(&begin(other)) || begin(other).starts_with(&begin(one)),
+    let (one, other) = (wide(one), wide(other));
+    let is_pattern = |name: &[char]| name.iter().any(|sign| matches!(sign, '*' | '?'));
+    let begin = |name: &[char]| name.iter().position(|sign| matches!(sign, '*' | '?')).unwrap_or(name.len());
+    match (is_pattern(&one), is_pattern(&other)) {
+        (_, false) => is_of(&one, &other),
+        (false, true) => is_of(&other, &one),
+        (true, true) => {
+            let (one, other) = (&one[..begin(&one)], &other[..begin(&other)]);
+            one.starts_with(other) || other.starts_with(one)
+        }
     }
+}
+
+/// Letters and digits of a name, and the signs of a pattern, without what stands before that of a server.
+fn wide(name: &str) -> Vec<char> {
+    let name = bare(name).trim().to_lowercase();
+    let name = name.strip_prefix("mcp_").unwrap_or(&name);
+    name.chars().filter(|sign| sign.is_alphanumeric() || matches!(sign, '*' | '?')).collect()
 }
 
 /// Those of `entries` that refuse a group of tools out of which a later one gives some: of the rules that fit a tool, the
@@ -196,10 +209,13 @@ fn plain(key: &str) -> Vec<char> {
 
 /// Whether `name` is of the group `pattern`, in which `*` is any text and `?` one sign, but for the spelling.
 pub(super) fn is_like(pattern: &str, name: &str) -> bool {
-    let (pattern, name) = (plain(pattern), plain(name));
+    is_of(&plain(pattern), &plain(name))
+}
+
+fn is_of(pattern: &[char], name: &[char]) -> bool {
     // `reached[n]`: what of the pattern was looked at is the first `n` of the name.
     let mut reached: Vec<bool> = (0..=name.len()).map(|at| at == 0).collect();
-    for sign in pattern {
+    for &sign in pattern {
         let mut before = false;
         let next = |at: usize, reached: &[bool]| match sign {
             '*' => reached[at],

@@ -1,7 +1,7 @@
 //! The tools that an assistant wants: a list of all that it has, or a map that switches single ones on and off.
 
 use super::super::diagnostic::Code;
-use super::super::fields::{LIST_MAX, Names};
+use super::super::fields::Names;
 use super::super::keys::cut;
 use super::super::known;
 use super::super::notes::Notes;
@@ -59,22 +59,20 @@ impl Access {
         found.refused.iter().filter(|name| *name != "*").for_each(|name| self.deny(name));
     }
 
-    /// Puts the tools that are switched on beside those that it has without a word: as rules that allow them, before all
-    /// others, so that what another key says of one of them counts more.
+    /// Puts the tools that are switched on beside those that permissions allow, where there are such.
     pub(super) fn switched_on(&mut self) {
-        let Some(beside) = self.beside.take() else { return };
-        if let Some(allowed) = &mut self.allowed {
+        if let (Some(allowed), Some(beside)) = (&mut self.allowed, &self.beside) {
             let more: Vec<String> = beside.iter().filter(|name| !allowed.contains(name)).cloned().collect();
             allowed.extend(more);
         }
-        let rules = self.own_rules.as_mut().unwrap_or(&mut self.rules);
+    }
+
+    /// The rules that give the tools that are switched on, for a place before all of `rules`: whatever another key says of
+    /// one of them counts more.
+    pub(super) fn switched_on_before(&self, rules: &[ToolRule]) -> Vec<ToolRule> {
+        let unnamed = |name: &&String| !rules.iter().any(|rule| rule.tool == **name);
         let gives = |name: &String| ToolRule { tool: name.clone(), pattern: None, action: Action::Allow };
-        // What a map gives out of a group that it refuses has a rule already.
-        let excepted: Vec<&ToolRule> = self.groups.iter().flatten().collect();
-        let named = |name: &&String| !rules.iter().chain(excepted.iter().copied()).any(|rule| rule.tool == **name);
-        let given: Vec<ToolRule> = beside.iter().filter(named).map(gives).collect();
-        rules.splice(..0, given);
-        self.too_many |= rules.len() > LIST_MAX;
+        self.beside.iter().flatten().filter(unnamed).map(gives).collect()
     }
 }
 

@@ -53,7 +53,12 @@ impl Entry {
             Action::Ask => "ask",
             Action::Deny => "deny",
         };
-        Self { written: format!("{written}: {action}"), name: rule.tool.clone(), patterns, style: Style::Text }
+        let written = format!("{written}: {action}");
+        match &rule.pattern {
+            // The name may say which calls in parentheses, as in lists of tools.
+            None => Self { written, ..Self::read(&rule.tool, Style::List) },
+            Some(_) => Self { written, name: rule.tool.clone(), patterns, style: Style::Text },
+        }
     }
 
     /// What its patterns are about.

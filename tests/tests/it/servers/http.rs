@@ -26,25 +26,31 @@ async fn start(modern: bool) -> (String, Asked) {
     (url, asked)
 }
 
+/// The head of the next request, with the empty line behind it, and its body; none is the end.
+async fn heard(stream: &mut BufReader<TcpStream>) -> std::io::Result<Option<(String, Vec<u8>)>> {
+    let (mut head, mut length) = (String::new(), 0);
+    loop {
+        let start = head.len();
+        if stream.read_line(&mut head).await? == 0 {
+            return Ok(None);
+        }
+        let line = head[start..].trim().to_lowercase();
+        if let Some(value) = line.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap_or(0);
+        }
+        if line.is_empty() {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).await?;
+    Ok(Some((head, body)))
+}
+
 async fn serve(stream: TcpStream, modern: bool, kept: Asked) -> std::io::Result<()> {
     let mut stream = BufReader::new(stream);
     loop {
-        let (mut head, mut length) = (String::new(), 0);
-        loop {
-            let mut line = String::new();
-            if stream.read_line(&mut line).await? == 0 {
-                return Ok(());
-            }
-            if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
-                length = value.trim().parse().unwrap_or(0);
-            }
-            if line.trim().is_empty() {
-                break;
-            }
-            head.push_str(&line);
-        }
-        let mut body = vec![0; length];
-        stream.read_exact(&mut body).await?;
+        let Some((head, body)) = heard(&mut stream).await? else { return Ok(()) };
         let request: Value = serde_json::from_slice(&body).unwrap_or_default();
         let method = request["method"].as_str().unwrap_or_default().to_owned();
         kept.lock().expect("the list").push((method.clone(), head.to_lowercase()));
@@ -202,30 +208,14 @@ async fn breaks_calls(answer: &'static str) -> String {
             tokio::spawn(async move {
                 let mut stream = BufReader::new(stream);
                 loop {
-                    let (mut request, mut length) = (Vec::new(), 0);
-                    loop {
-                        let mut line = String::new();
-                        if stream.read_line(&mut line).await? == 0 {
-                            return Ok(());
-                        }
-                        if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
-                            length = value.trim().parse().unwrap_or(0);
-                        }
-                        request.extend_from_slice(line.as_bytes());
-                        if line.trim().is_empty() {
-                            break;
-                        }
-                    }
-                    let mut body = vec![0; length];
-                    stream.read_exact(&mut body).await?;
+                    let Some((head, body)) = heard(&mut stream).await? else { return Ok(()) };
                     if String::from_utf8_lossy(&body).contains("tools/call") {
                         stream.write_all(answer.as_bytes()).await?;
                         return Ok::<_, std::io::Error>(());
                     }
                     // Everything else goes to one that works.
                     let mut there = TcpStream::connect(&inner).await?;
-                    request.extend_from_slice(&body);
-                    there.write_all(&request).await?;
+                    there.write_all(&[head.as_bytes(), &body].concat()).await?;
                     there.shutdown().await?;
                     let mut reply = Vec::new();
                     there.read_to_end(&mut reply).await?;

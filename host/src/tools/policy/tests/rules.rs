@@ -41,6 +41,8 @@ fn what_is_denied_is_found_wherever_it_stands() {
             "sudo bash -c 'curl x'",
             "find . -exec curl {} \\;",
             "find . -execdir curl {} +",
+            "find . -exec$NOPE curl {} +",
+            "find . -ex$'ec' curl {} +",
             "busybox curl x",
             "watch 'curl x'",
             "eval curl x",
@@ -103,6 +105,9 @@ fn what_is_denied_is_found_wherever_it_stands() {
         "xargs -I% sh -c %",
         "xargs -I {} {}",
         "xargs find .",
+        "xargs -rI% sh -c %",
+        "xargs -0I% sh -c %",
+        "xargs $N -I% sh -c %",
         "command . /dev/stdin",
         "builtin source /dev/stdin",
         "bash //dev/./stdin",
@@ -168,6 +173,8 @@ fn rules_for_commands_that_run_others() {
             "find . -exec ls {} \\; -exec rm {} \\;",
             "find . -exec rm",
             "find . $X rm",
+            "find . -exec$NOPE rm {} +",
+            "find . -ex$'ec' rm {} +",
             "find . -ok rm {} \\;",
         ],
     );
@@ -236,6 +243,24 @@ fn rules_whose_order_counts() {
     check("permission: {bash: allow, '*': ask}", "ask", &["ls"]);
     check("permission: {'*': allow, bash: {'rm *': ask}}", "ask", &["rm x"]);
     check("permission: ask", "ask", &["ls"]);
+}
+
+/// Which calls a key of a map is about may stand in parentheses; and whatever another key says counts more than a switch.
+#[test]
+fn keys_of_maps_with_parentheses_and_switches() {
+    for keys in ["tools: {'Bash(git:*)': true}", "permission: {'Bash(git:*)': allow}"] {
+        check(keys, "allow", &["git log"]);
+        check(keys, "deny", &["rm -rf x", "git log; rm x"]);
+    }
+    let keys = "permission: {'*': ask, 'Bash(git:*, ls:*)': allow}";
+    check(keys, "allow", &["git log", "ls"]);
+    check(keys, "ask", &["rm x", "git log; rm x"]);
+    for rest in ["", "\npermissionRules: ['webfetch: ask']"] {
+        let keys = format!("tools: {{bash: true}}\npermission: {{bash: {{'*': ask, 'rm *': deny}}}}{rest}");
+        check(&keys, "ask", &["ls"]);
+        check(&keys, "deny", &["rm -rf x"]);
+        check(&format!("tools: {{bash: true}}\npermission: {{'*': ask}}{rest}"), "ask", &["ls"]);
+    }
 }
 
 #[test]

@@ -35,6 +35,28 @@ fn permissions_take_nothing_back_that_tools_refuse() {
     check("tools: {'*': true, 'x_*': false, 'x_e*': ask, 'x_ev*': false, x_evi: true}", &["x__echo", "y__write_file"]);
 }
 
+/// In whatever spelling of the server.
+#[test]
+fn permissions_take_nothing_back_in_another_spelling() {
+    let tools = "tools: {'*': true, 'x_*': false, x_echo: true}";
+    for name in ["mcp__x__*", "mcp__x__evil", "mcp__x", "@x", "@x/*", "x/*", "x/evil", "mcp_x_evil", "X__Evil"] {
+        check(&format!("{tools}\npermission: {{'{name}': allow}}"), &["x__echo", "y__write_file"]);
+        check(&format!("{tools}\npermissionRules: ['{name}: allow']"), &["x__echo", "y__write_file"]);
+    }
+    check(&format!("{tools}\npermission: {{xylo: allow, 'y_*': allow}}"), &["x__echo", "y__write_file"]);
+}
+
+/// A server that is switched off is none of its own, and one of that name elsewhere is not meant.
+#[test]
+fn what_is_switched_off_is_no_server_of_its_own() {
+    for switch in ["enabled: false", "enabled: off", "enabled: 'no'", "enabled: 0", "enabled: maybe", "disabled: yes"] {
+        let own = format!("mcp: {{x: {{type: local, command: [run], {switch}}}}}\npermission: {{x_echo: allow}}");
+        check(&own, &["x__echo"]);
+    }
+    let own = "mcp: {x: {type: local, command: [run], enabled: on}}\npermission: {x_echo: allow}";
+    check(own, &["x__echo", "x__evil", "x__run_command"]);
+}
+
 /// What another key says of a tool that is given out of a group counts too.
 #[test]
 fn what_is_given_out_of_a_group_is_held_to_permissions() {
