@@ -9,7 +9,8 @@
 //! * [`error`]: every error, its kind, number and meaning;
 //! * [`wire`]: a line is a message, or is counted as none;
 //! * [`service`]: which handler answers which method;
-//! * [`peer`]: ask and answer at once on one pair of pipes.
+//! * [`peer`]: ask and answer at once on one pair of pipes;
+//! * [`spec`]: the protocol as a document.
 //!
 //! A program with one end of a link makes a [`service::Service`] of what it answers, hands it to [`peer::connect`]
 //! with the two pipes, asks through the [`peer::Peer`] that it gets, and runs the link until it ends:
@@ -63,6 +64,8 @@ pub mod wire;
 pub mod service;
 
 pub mod peer;
+
+pub mod spec;
 
 /// A hash over the sources of this crate, in hexadecimal: a host takes a runner for its own only if both have the same.
 pub const BUILD_ID: &str = env!("ASSISTANT_PROTOCOL_BUILD_ID");
