@@ -18,6 +18,7 @@ mod check;
 mod client;
 mod colour;
 mod completions;
+mod conformance;
 mod demo;
 mod detach;
 mod doctor;
@@ -163,6 +164,8 @@ enum Command {
     Setup(setup::SetupArgs),
     /// Write what a shell needs to complete these commands
     Completions(completions::CompletionsArgs),
+    /// Try a runner: whether it keeps the rules of the runner protocol
+    Conformance(conformance::ConformanceArgs),
     /// Show the main job on a scripted model, with real processes, in a few seconds
     Demo,
 }
@@ -312,6 +315,7 @@ async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Command::Trust(args) => trust::trust(&places, &args),
         Command::Setup(args) => setup::setup(&places, &args),
         Command::Completions(args) => completions::completions(&args),
+        Command::Conformance(args) => conformance::conformance(&args).await,
         Command::Demo => demo::demo().await,
     }
 }

@@ -62,10 +62,25 @@ pub(crate) struct Launched {
 /// # Errors
 /// In words, with the program named.
 pub(crate) fn launch(runner: &RunnerCommand, dir: &Path, process: &Process) -> Result<Launched, String> {
+    launch_with(runner, dir, |command| {
+        command.env(MARK, process.id.to_string()).env(DEPTH, process.depth.to_string());
+    })
+}
+
+/// The same for a runner that is no process of a host.
+///
+/// # Errors
+/// In words, with the program named.
+#[cfg(feature = "cli")]
+pub(crate) fn launch_apart(runner: &RunnerCommand, dir: &Path) -> Result<Launched, String> {
+    launch_with(runner, dir, |_| {})
+}
+
+fn launch_with(runner: &RunnerCommand, dir: &Path, more: impl FnOnce(&mut Command)) -> Result<Launched, String> {
     let mut command = Command::new(&runner.program);
     command.args(&runner.args).current_dir(dir).env_clear();
     command.envs(passed_on(ENVIRONMENT));
-    command.env(MARK, process.id.to_string()).env(DEPTH, process.depth.to_string());
+    more(&mut command);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let failed = |error: io::Error| format!("cannot start {}: {}", runner.program.display(), words(&error));
     let (mut group, started) = started::start(command).map_err(failed)?;

@@ -76,6 +76,8 @@ pub mod changes;
 #[cfg(feature = "cli")]
 pub mod cli;
 pub mod config;
+#[cfg(feature = "cli")]
+pub mod conformance;
 pub mod conversation;
 #[cfg(feature = "socket")]
 pub mod door;

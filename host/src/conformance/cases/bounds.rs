@@ -1,0 +1,101 @@
+//! Bounds of lines, and of patience.
+
+use std::time::Duration;
+
+use assistant_protocol::types::StopReason;
+use assistant_protocol::wire::Id;
+use serde_json::{Value, json};
+
+use super::super::Played;
+use super::super::scripted_host::ScriptedHost;
+use super::{Outcome, call, calls, cases, gave, said, task};
+
+cases! {
+    "one-mebibyte" LONG_LINES one_mebibyte "A query and an answer of 1 MiB.";
+    "eight-mebibytes" LONG_LINES eight_mebibytes "A query and an answer of 8 MiB, where it takes such lines.";
+    "the-hosts-bound" THEIR_BOUND their_bound "A host that takes short lines gets no longer one.";
+    "slow-host" SLOW_HOST slow_host "The host does not read for a while.";
+    "byte-by-byte" SLOW_HOST byte_by_byte "A line comes in single bytes.";
+    "deep-json" DEEP_JSON deep "Arguments are nested 64 deep.";
+}
+
+const MIB: usize = 1024 * 1024;
+/// How long the host of a case reads nothing.
+const AWAY: Duration = Duration::from_millis(300);
+
+async fn long(host: &mut ScriptedHost, bytes: usize) -> Outcome {
+    let query = "q".repeat(bytes);
+    let run = host.ask("run", &task(&query)).await?;
+    let turn = host.model_call().await?;
+    if !turn.messages().iter().any(|message| message.content.as_text().contains(&query)) {
+        return Err(host.fault("asks with the whole query", "a shorter one"));
+    }
+    let text = "a".repeat(bytes);
+    host.give(&turn.request, &said(&text)).await?;
+    let result = host.ran(&run, StopReason::Finished).await?;
+    host.same("gives the whole answer, bytes", &text.len(), &result.content.as_text().len())?;
+    Ok(Played::Kept)
+}
+
+async fn one_mebibyte(host: &mut ScriptedHost) -> Outcome {
+    host.begin().await?;
+    long(host, MIB).await
+}
+
+async fn eight_mebibytes(host: &mut ScriptedHost) -> Outcome {
+    let told = host.begin().await?;
+    // Room for what stands around the text.
+    let most = usize::try_from(told.max_frame_bytes).unwrap_or(usize::MAX).saturating_sub(64 * 1024);
+    if most < 8 * MIB {
+        return Ok(Played::NotOffered);
+    }
+    long(host, 8 * MIB).await
+}
+
+async fn their_bound(host: &mut ScriptedHost) -> Outcome {
+    host.max_frame_bytes = 64 * 1024;
+    host.begin().await?;
+    let run = host.ask("run", &task(&"q".repeat(256 * 1024))).await?;
+    host.error(&run, &[]).await?;
+    host.ping().await?;
+    Ok(Played::Kept)
+}
+
+async fn slow_host(host: &mut ScriptedHost) -> Outcome {
+    host.begin().await?;
+    let query = "q".repeat(MIB);
+    let run = host.ask("run", &task(&query)).await?;
+    host.look_away(AWAY).await;
+    let turn = host.model_call().await?;
+    host.give(&turn.request, &calls(vec![call("c1", "look", json!({}))])).await?;
+    let tool = host.tool_call().await?;
+    host.give(&tool.request, &gave("seen")).await?;
+    host.look_away(AWAY).await;
+    let turn = host.model_call().await?;
+    host.let_end(&run, &turn, "done").await?;
+    Ok(Played::Kept)
+}
+
+async fn byte_by_byte(host: &mut ScriptedHost) -> Outcome {
+    host.begin().await?;
+    let id = Id::Text("slow ä".into());
+    let line = host.line(id.clone(), "ping", &json!({}));
+    for byte in line {
+        host.raw(&[byte]).await?;
+        tokio::task::yield_now().await;
+    }
+    host.answer_beside(&id).await?.map_err(|error| host.fault("answers `ping`", error.to_string()))?;
+    Ok(Played::Kept)
+}
+
+async fn deep(host: &mut ScriptedHost) -> Outcome {
+    let (run, turn) = host.first_call(&task("go")).await?;
+    let nested = (0..64).fold(Value::Null, |inner, _| json!([inner]));
+    host.give(&turn.request, &calls(vec![call("c1", "look", json!({ "a": nested }))])).await?;
+    let tool = host.tool_call().await?;
+    host.same("calls with the arguments as they came", &json!({ "a": nested }), &tool.params.arguments)?;
+    host.give(&tool.request, &gave("seen")).await?;
+    let turn = host.model_call().await?;
+    host.let_end(&run, &turn, "done").await?;
+    Ok(Played::Kept)
+}

@@ -1,0 +1,265 @@
+//! `run`, and the conversation.
+
+use assistant_protocol::error::{Kind, RpcError};
+use assistant_protocol::spec::rules;
+use assistant_protocol::types::{Content, Role, StopReason};
+use serde_json::{Value, json};
+
+use super::super::scripted_host::{ScriptedHost, cut};
+use super::super::{Fault, Played};
+use super::{Outcome, PROMPT, answer, call, calls, cases, gave, result_of, said, task, tool};
+
+cases! {
+    "run" ASK_THE_MODEL run "A run without tools: one model call, one answer.";
+    "stop-reasons" RUN_ENDS stop_reasons "The model stops at its length, refuses, stops for a reason that nobody knows, says nothing.";
+    "tools-are-offered" OFFER_THE_TOOLS offered "The tools of the run are offered to the model.";
+    "two-runs-at-once" ONE_RUN two_at_once "A second `run` beside the first is an error.";
+    "several-runs" KEEP_THE_CONVERSATION several "A second task goes on with the conversation.";
+    "run-without-query" RUN_WITHOUT_QUERY without_query "A `run` without query asks the model again.";
+    "history" HISTORY history "A conversation from elsewhere is gone on with.";
+    "context-and-inputs" CONTEXT_AND_INPUTS context "Context and files of a task are shown to the model.";
+    "inserted" INSERTED_FIRST inserted "Messages that came in stand before the model's answer.";
+    "verbatim" VERBATIM verbatim "Thoughts, opaque and unknown parts come back unchanged and in place.";
+    "model-error" MODEL_ERRORS model_error "A model call that failed for good ends the run with its error.";
+    "model-error-retryable" MODEL_ERRORS retryable "One that may be tried again is, or ends the run.";
+}
+
+async fn run(host: &mut ScriptedHost) -> Outcome {
+    let (run, turn) = host.first_call(&task("What is two and two?")).await?;
+    let (first, last) = (turn.messages().first(), turn.messages().last());
+    let says = |message: Option<&assistant_protocol::types::Message>, role, text: &str| {
+        message.is_some_and(|message| message.role == role && message.content.as_text().contains(text))
+    };
+    if !says(first, Role::System, PROMPT) || !says(last, Role::User, "What is two and two?") {
+        let expected = "asks with the prompt as the system message first, and the query as the user's last";
+        return Err(host.fault(expected, cut(&turn.request.params["messages"])));
+    }
+    host.let_end(&run, &turn, "four").await?;
+    Ok(Played::Kept)
+}
+
+async fn stop_reasons(host: &mut ScriptedHost) -> Outcome {
+    host.begin().await?;
+    for (finish, why, text) in [
+        ("length", StopReason::Length, "cut o"),
+        ("refused", StopReason::Refused, "no"),
+        ("never_heard_of", StopReason::Finished, "well"),
+        ("stop", StopReason::Finished, ""),
+    ] {
+        let run = host.ask("run", &task("go")).await?;
+        let turn = host.model_call().await?;
+        host.give(&turn.request, &answer(json!(text), finish)).await?;
+        let result = host.ran(&run, why).await?;
+        host.same("gives the model's answer", &text, &&*result.content.as_text())?;
+    }
+    Ok(Played::Kept)
+}
+
+async fn offered(host: &mut ScriptedHost) -> Outcome {
+    let mut params = task("go");
+    let odd = json!({ "type": "object", "properties": { "b": { "const": 1 }, "a": { "enum": [null, 1.5, "x"] } } });
+    params["tools"] = json!([tool("look"), { "name": "odd", "description": "", "input_schema": odd }]);
+    let (run, turn) = host.first_call(&params).await?;
+    host.same("offers the tools of the run", &params["tools"], &turn.request.params["tools"])?;
+    host.let_end(&run, &turn, "done").await?;
+    for none in [json!([]), Value::Null] {
+        params["tools"] = none;
+        let run = host.ask("run", &params).await?;
+        let turn = host.model_call().await?;
+        if turn.params.tools.as_ref().is_some_and(|tools| !tools.is_empty()) {
+            return Err(host.fault("offers no tools", cut(&turn.request.params["tools"])));
+        }
+        host.let_end(&run, &turn, "done").await?;
+    }
+    Ok(Played::Kept)
+}
+
+async fn two_at_once(host: &mut ScriptedHost) -> Outcome {
+    let (run, turn) = host.first_call(&task("go")).await?;
+    let second = host.ask("run", &task("and that")).await?;
+    host.error(&second, &[]).await?;
+    host.let_end(&run, &turn, "done").await?;
+    Ok(Played::Kept)
+}
+
+async fn several(host: &mut ScriptedHost) -> Outcome {
+    let (run, first) = host.first_call(&task("the first")).await?;
+    host.let_end(&run, &first, "one").await?;
+    let run = host.ask("run", &task("the second")).await?;
+    let second = host.model_call().await?;
+    let at = first.messages().len();
+    let (said_before, new) = second.messages().split_at(second.messages().len().min(at + 1));
+    let says = |role, text: &str, all: &[assistant_protocol::types::Message]| {
+        all.last().is_some_and(|message| message.role == role && message.content.as_text().contains(text))
+    };
+    if !said_before.starts_with(first.messages())
+        || !says(Role::Assistant, "one", said_before)
+        || !says(Role::User, "the second", new)
+    {
+        let expected = "asks with the conversation of the first run, and the query of the second";
+        return Err(host.fault(expected, cut(&second.request.params["messages"])));
+    }
+    host.let_end(&run, &second, "two").await?;
+    Ok(Played::Kept)
+}
+
+async fn without_query(host: &mut ScriptedHost) -> Outcome {
+    let (run, first) = host.first_call(&task("go")).await?;
+    host.let_end(&run, &first, "one").await?;
+    for query in [None, Some(Value::Null)] {
+        let mut params = task("go");
+        params["query"] = Value::Null;
+        if query.is_none() {
+            params.as_object_mut().and_then(|map| map.remove("query"));
+        }
+        let run = host.ask("run", &params).await?;
+        let again = host.model_call().await?;
+        if query.is_none() {
+            host.goes_on(&first, &again, &[json!({ "role": "assistant", "content": "one" })])?;
+        }
+        host.let_end(&run, &again, "more").await?;
+    }
+    Ok(Played::Kept)
+}
+
+async fn history(host: &mut ScriptedHost) -> Outcome {
+    let history = json!([
+        { "role": "user", "content": "before" },
+        { "role": "assistant", "content": [call("old", "look", json!({ "n": 1 }))] },
+        result_of("old", json!([{ "type": "text", "text": "seen" }]), false),
+        { "role": "assistant", "content": "and so on" },
+    ]);
+    let mut params = task("go on");
+    params["history"] = history.clone();
+    let (run, turn) = host.first_call(&params).await?;
+    let held = &turn.request.params["messages"];
+    let expected: Vec<assistant_protocol::types::Message> =
+        serde_json::from_value(history).map_err(|error| host.fault("a history", error.to_string()))?;
+    if turn.messages().get(1..=expected.len()) != Some(&expected[..]) {
+        return Err(host.fault("asks with the history behind the system message", cut(held)));
+    }
+    host.let_end(&run, &turn, "done").await?;
+    Ok(Played::Kept)
+}
+
+async fn context(host: &mut ScriptedHost) -> Outcome {
+    let mut params = task("the query itself");
+    params["context"] = json!("some background");
+    params["inputs"] = json!([{ "path": "notes/a.txt", "content": "what the file says" }]);
+    let (run, turn) = host.first_call(&params).await?;
+    let user = turn.messages().iter().filter(|message| message.role == Role::User);
+    let shown: String = user.map(|message| message.content.as_text().into_owned()).collect::<Vec<_>>().join("\n");
+    for text in ["the query itself", "some background", "notes/a.txt", "what the file says"] {
+        if !shown.contains(text) {
+            return Err(host.fault(format!("shows the model `{text}`"), crate::text::cut(&shown, 300)));
+        }
+    }
+    host.let_end(&run, &turn, "done").await?;
+    Ok(Played::Kept)
+}
+
+async fn inserted(host: &mut ScriptedHost) -> Outcome {
+    let (run, first) = host.first_call(&task("go")).await?;
+    let came = json!([{ "role": "user", "content": "news" }, { "role": "user", "content": [{ "type": "text", "text": "more" }] }]);
+    let mut answer = calls(vec![call("c1", "look", json!({}))]);
+    answer["inserted"] = came.clone();
+    host.give(&first.request, &answer).await?;
+    let tool = host.tool_call().await?;
+    host.give(&tool.request, &gave("seen")).await?;
+    let second = host.model_call().await?;
+    let with = [
+        came[0].clone(),
+        came[1].clone(),
+        answer["message"].clone(),
+        result_of("c1", gave("seen")["content"].clone(), false),
+    ];
+    host.goes_on(&first, &second, &with)?;
+    host.let_end(&run, &second, "done").await?;
+    Ok(Played::Kept)
+}
+
+async fn verbatim(host: &mut ScriptedHost) -> Outcome {
+    let (run, first) = host.first_call(&task("go")).await?;
+    let parts = json!([
+        { "type": "reasoning", "text": "hm" },
+        { "type": "opaque", "provider": "p", "model": "m", "data": { "signature": "x==", "z": [null, 1.5], "a": {} } },
+        { "type": "never_heard_of", "b": { "deep": [true, "😀"] }, "a": null },
+        { "type": "text", "text": "I look" },
+        call("c1", "look", json!({ "z": 1, "a": { "n": null, "t": "\u{2028}" } })),
+        { "type": "text", "text": "" },
+        { "type": "image", "mime_type": "image/png", "blob": "blob:0123" },
+    ]);
+    host.give(&first.request, &answer(parts.clone(), "tool_calls")).await?;
+    let tool = host.tool_call().await?;
+    let content = json!([
+        { "type": "text", "text": "seen" }, { "type": "image", "mime_type": "image/png", "data": "AA==" },
+        { "type": "never_heard_of", "x": 1 },
+    ]);
+    host.give(&tool.request, &json!({ "content": content, "is_error": false, "structured_content": { "n": 1 } }))
+        .await?;
+    let second = host.model_call().await?;
+    let with = [json!({ "role": "assistant", "content": parts }), result_of("c1", content, false)];
+    host.goes_on(&first, &second, &with)?;
+    host.let_end(&run, &second, "done").await?;
+    Ok(Played::Kept)
+}
+
+fn failed(retryable: bool) -> RpcError {
+    RpcError::new(Kind::ModelFailed, "the provider failed")
+        .with("provider", "scripted")
+        .with("status", 503)
+        .with("retryable", retryable)
+}
+
+async fn model_error(host: &mut ScriptedHost) -> Outcome {
+    host.begin().await?;
+    for kind in [Kind::ModelFailed, Kind::ContextExceeded, Kind::BudgetExceeded] {
+        let run = host.ask("run", &task("go")).await?;
+        let turn = host.model_call().await?;
+        let error = if kind == Kind::ModelFailed { failed(false) } else { RpcError::new(kind, "no") };
+        host.refuse(&turn.request, error).await?;
+        match host.answer(&run).await? {
+            Err(error) if error.code == kind.code() => {}
+            other => {
+                return Err(host.fault(format!("answers `run` with the error {}", kind.name()), format!("{other:?}")));
+            }
+        }
+    }
+    // It can be asked again.
+    let mut params = task("go");
+    params["query"] = Value::Null;
+    let run = host.ask("run", &params).await?;
+    let turn = host.model_call().await?;
+    host.let_end(&run, &turn, "done").await?;
+    Ok(Played::Kept)
+}
+
+/// How often one call may be asked again.
+const TRIES_MAX: usize = 10;
+
+async fn retryable(host: &mut ScriptedHost) -> Outcome {
+    let (run, mut turn) = host.first_call(&task("go")).await?;
+    for _ in 0..TRIES_MAX {
+        host.refuse(&turn.request, failed(true)).await?;
+        let next = host.until("answers `run` with the error, or asks again", |host| {
+            if let Some(at) = host.inbox.iter().position(|request| request.method == "on_llm_request") {
+                return Ok(Some(host.inbox.remove(at)));
+            }
+            Ok((host.runs == 0).then_some(None))
+        });
+        let Some(again) = next.await? else {
+            host.error(&run, &[Kind::ModelFailed]).await?;
+            return Ok(Played::Kept);
+        };
+        let params = serde_json::from_value(again.params.clone()).map_err(|error| Fault {
+            rule: rules::KNOWN_METHODS,
+            expected: "params that fit".to_owned(),
+            seen: error.to_string(),
+        })?;
+        turn = super::super::scripted_host::Turn { request: again, params };
+    }
+    host.give(&turn.request, &said("at last")).await?;
+    let result = host.ran(&run, StopReason::Finished).await?;
+    host.same("ends with the answer", &Content::Text("at last".to_owned()), &result.content)?;
+    Ok(Played::Kept)
+}
