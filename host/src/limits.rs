@@ -1,5 +1,7 @@
 //! Every limit with its default, its unit in its name. Configured as `[limits]`; a hit limit is told by its name.
 
+use assistant_protocol::peer::NOISE_LINES;
+use assistant_protocol::spec::bounds;
 use serde::{Deserialize, Serialize};
 
 mod usd;
@@ -57,9 +59,9 @@ limits! {
     /// Of `wall_ms`, at its end: a last turn to hand in what there is. At most a quarter of `wall_ms`.
     grace_turn_ms: u64 = 60 * 1_000;
     /// Without progress of a process; its own waits are exempt.
-    stall_ms: u64 = 10 * 60 * 1_000;
+    stall_ms: u64 = bounds::STALL_MS;
     /// The answer to a ping, after half of `stall_ms`.
-    ping_ms: u64 = 10 * 1_000;
+    ping_ms: u64 = bounds::PING_MS;
     /// Model calls of a process.
     turns: u32 = 50;
     /// Tool calls of a process.
@@ -91,7 +93,7 @@ limits! {
     /// One message of a tool server.
     server_message_bytes: u64 = 16 * 1024 * 1024;
     /// One message.
-    message_bytes: u64 = 1024 * 1024;
+    message_bytes: u64 = bounds::MESSAGE_BYTES;
     /// Messages that wait for one receiver.
     queued_messages: u32 = 1_000;
     /// How long a process waits for the answer of a parent that is a process.
@@ -101,19 +103,19 @@ limits! {
     /// Questions of one process that wait for an answer.
     pending_questions: u32 = 100;
     /// The result of a process.
-    result_bytes: u64 = 1024 * 1024;
+    result_bytes: u64 = bounds::RESULT_BYTES;
     /// How often a result that does not fit its schema is sent back.
     output_repairs: u32 = 1;
     /// The answer to `initialize`.
-    launch_ms: u64 = 10 * 1_000;
+    launch_ms: u64 = bounds::LAUNCH_MS;
     /// From a cancel to the end of the run; the runner has `shutdown_ms` then.
-    grace_ms: u64 = 3 * 1_000;
+    grace_ms: u64 = bounds::GRACE_MS;
     /// One run of a hook.
     hook_ms: u64 = 10 * 1_000;
     /// From `shutdown` to the kill.
-    shutdown_ms: u64 = 2 * 1_000;
+    shutdown_ms: u64 = bounds::SHUTDOWN_MS;
     /// Lines of a runner that are no messages.
-    noise_lines: u32 = 100;
+    noise_lines: u32 = NOISE_LINES as u32;
     /// Of a runner's stderr, kept in memory.
     stderr_bytes: u64 = 64 * 1024;
     /// Of a runner's stderr, recorded in its log.

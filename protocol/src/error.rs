@@ -10,15 +10,15 @@ use serde_json::{Map, Value, json};
 pub const FIRST_OWN_CODE: i32 = 4000;
 
 macro_rules! kinds {
-    (standard { $($(#[$sdoc:meta])* $std:ident $sname:literal = $code:literal;)* }
-     own { $($(#[$doc:meta])* $own:ident $name:literal;)* }) => {
+    (standard { $($(#[doc = $sdoc:literal])* $std:ident $sname:literal = $code:literal;)* }
+     own { $($(#[doc = $doc:literal])* $own:ident $name:literal;)* }) => {
         /// What kind of error an answer is.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
         #[non_exhaustive]
         pub enum Kind {
-            $($(#[$sdoc])* $std,)*
-            $($(#[$doc])* $own,)*
+            $($(#[doc = $sdoc])* $std,)*
+            $($(#[doc = $doc])* $own,)*
         }
 
         impl Kind {
@@ -31,6 +31,15 @@ macro_rules! kinds {
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self { $(Kind::$std => $sname,)* $(Kind::$own => $name,)* }
+            }
+
+            /// What it means.
+            #[must_use]
+            pub fn doc(self) -> &'static str {
+                match self {
+                    $(Kind::$std => concat!($($sdoc,)*).trim_ascii(),)*
+                    $(Kind::$own => concat!($($doc,)*).trim_ascii(),)*
+                }
             }
 
             /// The number of the error.

@@ -205,7 +205,17 @@ impl JsonSchema for Part {
     }
 
     fn json_schema(schemas: &mut SchemaGenerator) -> Schema {
-        Known::json_schema(schemas)
+        let mut schema = Known::json_schema(schemas);
+        let unknown = json_schema!({
+            "description": "A part of a type that this version does not know: kept as it came.",
+            "type": "object",
+            "properties": { "type": { "type": "string", "not": { "enum": KNOWN_TYPES } } },
+            "required": ["type"],
+        });
+        if let Some(Value::Array(types)) = schema.get_mut("oneOf") {
+            types.push(unknown.to_value());
+        }
+        schema
     }
 }
 

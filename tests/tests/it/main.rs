@@ -67,6 +67,7 @@ mod seeing;
 mod servers;
 mod sessions;
 mod spawn;
+mod specification;
 mod stall;
 #[cfg(target_os = "linux")]
 mod store;
