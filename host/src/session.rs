@@ -20,6 +20,7 @@ use crate::launcher::{self, Child, Launched};
 use crate::limits::Limits;
 use crate::process_table::{self, End, Process, Reason, Settled, Took};
 use crate::store::{StoreError, Tx};
+use crate::text::cut;
 use crate::tools::grants::Unavailable;
 
 mod account;
@@ -179,7 +180,10 @@ impl Runner {
                 within.as_millis()
             ))),
             Ok(Err(CallError::Closed)) => Err(launch_failed(self.how_it_went().await.1)),
-            Ok(Err(error)) => Err(launch_failed(format!("the runner refused `initialize`: {error}"))),
+            Ok(Err(error)) => {
+                let why = cut(&error.to_string(), judge::ERROR_CHARS_MAX);
+                Err(launch_failed(format!("the runner refused `initialize`: {why}")))
+            }
             Ok(Ok(told)) if told.protocol_version != PROTOCOL_VERSION => Err(launch_failed(format!(
                 "the runner speaks version {} of the protocol, this host version {PROTOCOL_VERSION}",
                 told.protocol_version

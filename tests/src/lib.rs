@@ -5,6 +5,7 @@ pub mod bed;
 pub mod chaos;
 pub mod dice;
 pub mod doors;
+pub mod fake_runner;
 pub mod gate;
 pub mod load;
 pub mod measure;

@@ -12,7 +12,7 @@ use crate::text::cut;
 use crate::{events, output_schema};
 
 /// Characters of a runner's error that become its process's.
-const ERROR_CHARS_MAX: usize = 2_000;
+pub(super) const ERROR_CHARS_MAX: usize = 2_000;
 
 impl Runner {
     /// What an answered `run` means for the process.

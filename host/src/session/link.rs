@@ -59,6 +59,8 @@ pub(super) struct Link {
     /// Cancelled when the current `run` is over.
     run: Mutex<CancellationToken>,
     progress: AtomicU32,
+    /// Refused calls so far.
+    pub(super) refused: AtomicU32,
     /// Whether the next turn is the last one.
     pub(super) last_turn: LastTurn,
     /// When something happened last.
@@ -93,6 +95,7 @@ impl Link {
             at_work: Arc::default(),
             run: Mutex::default(),
             progress: AtomicU32::new(0),
+            refused: AtomicU32::new(0),
             last_turn: LastTurn::default(),
             answering,
             kit: OnceLock::new(),

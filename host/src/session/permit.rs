@@ -1,6 +1,7 @@
 //! Whether a call may be made: the rules of the definition, and whoever is to be asked first. Each refusal is recorded.
 
 use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use assistant_protocol::error::{Kind as ErrorKind, RpcError};
@@ -20,6 +21,8 @@ use super::link::Link;
 
 /// Characters of the arguments of a refused call that the log has.
 const ARGUMENTS_CHARS_MAX: usize = 500;
+/// Refused calls of one process that are recorded: a runner can make any number of them.
+const REFUSED_MAX: u32 = 1_000;
 /// Characters of a rule in the log.
 const RULE_CHARS_MAX: usize = 1_000;
 /// Codes of errors by which a call is refused, rather than that it fails.
@@ -125,8 +128,11 @@ pub(super) async fn note(link: &Link, call_id: Option<&str>, tool: &str, error: 
     }
 }
 
-/// Records that a call was refused. `arguments` are told where the call is not in the log itself.
+/// Records that a call was refused, the first [`REFUSED_MAX`] times of a process. `arguments` are told where the call is not in the log itself.
 pub(super) async fn refuse(link: &Link, call_id: Option<&str>, tool: &str, rule: &str, arguments: &Value) {
+    if link.refused.fetch_add(1, Ordering::Relaxed) >= REFUSED_MAX {
+        return;
+    }
     let mut told =
         json!({ "call_id": call_id, "tool": cut(tool, TOOL_NAME_CHARS_MAX), "rule": cut(rule, RULE_CHARS_MAX) });
     if !arguments.is_null() {

@@ -35,12 +35,19 @@ const IN_ORDER: [&str; 7] = [
     "update_status",
 ];
 
+/// The longest id of a tool call, bytes: it is a key in the record.
+pub(super) const CALL_ID_BYTES_MAX: usize = 1024;
+
 pub(super) async fn on_tool_call(
     link: Arc<Link>,
     params: ToolCallParams,
     cx: CallCx,
 ) -> Result<ToolCallResult, RpcError> {
     link.own(params.thread_id, &params.tool_name).await?;
+    if params.call_id.len() > CALL_ID_BYTES_MAX {
+        let message = format!("the call_id has {} bytes, the most is {CALL_ID_BYTES_MAX}", params.call_id.len());
+        return Err(RpcError::new(Kind::InvalidParams, message));
+    }
     let kit = link.kit();
     let Some(item) = kit.find(&params.tool_name) else {
         let shown = tools::unknown_name(&params.tool_name);

@@ -21,6 +21,7 @@ use super::hand_in::HandIn;
 use super::link::{Link, NotBegun, cancelled, internal, tell_delta};
 use super::stall::Noted;
 use super::stored::STORE_AGAIN;
+use super::tool_call::CALL_ID_BYTES_MAX;
 use super::watch::cut_bytes;
 use crate::blobs::{self, Given};
 use crate::caller::Caller;
@@ -69,12 +70,12 @@ impl Conversation {
         }
     }
 
-    /// Gives every tool call of an answer an id that no earlier one has.
+    /// Gives every tool call of an answer an id that no earlier one has, and that a runner may call it by.
     fn mint_call_ids(&mut self, message: &mut Message) {
         let Content::Parts(parts) = &mut message.content else { return };
         for part in parts {
             if let Part::ToolCall { call_id, .. } = part
-                && (call_id.is_empty() || !self.call_ids.insert(call_id.clone()))
+                && (call_id.is_empty() || call_id.len() > CALL_ID_BYTES_MAX || !self.call_ids.insert(call_id.clone()))
             {
                 let mut number = self.call_ids.len();
                 while !self.call_ids.insert(format!("call_{number}")) {

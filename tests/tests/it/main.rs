@@ -77,6 +77,8 @@ mod stored;
 mod talking;
 mod tidy;
 mod time;
+#[cfg(target_os = "linux")]
+mod transcripts;
 #[cfg(unix)]
 mod trust;
 mod waits;

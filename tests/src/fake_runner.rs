@@ -1,0 +1,55 @@
+//! The fake runner: a program that is a runner as far as its transcript says, and judges the host that it talks to.
+//!
+//! * [`transcript`]: the steps, as data: the table that `--help` prints, and how a file is read.
+//! * [`pattern`]: what the host has to say, as JSON that it has to contain.
+//! * [`seen`]: what the host has said so far, and whether it may.
+//! * [`player`]: does the steps.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+pub mod pattern;
+pub mod player;
+pub mod seen;
+pub mod transcript;
+
+use player::{Fault, Player};
+use transcript::Transcript;
+
+/// The program.
+#[must_use]
+pub fn main(arguments: Vec<OsString>) -> ExitCode {
+    match arguments.as_slice() {
+        [help] if help == "--help" => {
+            let written = io::stdout().write_all(transcript::help().as_bytes());
+            if written.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        [file] => play(Path::new(file)),
+        _ => told(Fault::BAD_TRANSCRIPT, "usage: fake-runner FILE; `fake-runner --help` tells the steps of a file"),
+    }
+}
+
+/// Plays a file and says how that went: on stderr in words, and by the exit code.
+fn play(file: &Path) -> ExitCode {
+    let transcript = match Transcript::read(file) {
+        Ok(transcript) => transcript,
+        Err(wrong) => return told(Fault::BAD_TRANSCRIPT, &wrong),
+    };
+    let mut player = Player::default();
+    for (line, step) in &transcript.steps {
+        match player.step(step) {
+            Ok(None) => {}
+            Ok(Some(code)) => return ExitCode::from(code),
+            Err(fault) => return told(fault.code(), &format!("{}:{line}: {fault}", file.display())),
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn told(code: u8, words: &str) -> ExitCode {
+    // Nobody has to read it: the exit code says it too.
+    drop(writeln!(io::stderr(), "{words}"));
+    ExitCode::from(code)
+}
