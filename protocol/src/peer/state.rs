@@ -336,4 +336,10 @@ impl State {
     pub(super) fn sizes(&self) -> (usize, usize, u64) {
         (self.asked.len(), self.answering.len(), self.queued_bytes)
     }
+
+    /// Nothing is in flight, queued, being written or counted as such.
+    pub(super) fn is_at_rest(&self) -> bool {
+        let counted = (self.sizes(), self.small_frames, self.writing_bytes, self.writing);
+        counted == ((0, 0, 0), 0, 0, false) && self.control.is_empty() && self.bulk.is_empty()
+    }
 }

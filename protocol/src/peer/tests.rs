@@ -15,7 +15,10 @@ use crate::service::CallCx;
 use crate::types::{Empty, LlmRequestParams, LlmRequestResult, Part, ProgressParams, ToolCallParams, ToolCallResult};
 
 mod bounds;
+mod cuts;
 mod junk;
+mod orders;
+mod schedules;
 mod together;
 
 /// What the handlers of a test share: how many are at work, and how many have ended, in whatever way.
