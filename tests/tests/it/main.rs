@@ -42,6 +42,7 @@ mod handing;
 mod hooks;
 mod inputs;
 mod interop;
+mod kit;
 mod life;
 mod limits;
 mod live;

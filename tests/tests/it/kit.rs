@@ -1,0 +1,51 @@
+//! The conformance kit by the built program: our runner keeps every rule, and one that does not is told by its fault.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+use crate::{FAKE_RUNNER, HOST, RUNNER};
+
+fn kit(arguments: &[&str]) -> (Output, Vec<Value>) {
+    let output = Command::new(HOST).arg("conformance").args(arguments).output().expect("the program runs");
+    let text = String::from_utf8(output.stdout.clone()).expect("UTF-8");
+    let lines = text.lines().map(|line| serde_json::from_str(line).unwrap_or(Value::Null)).collect();
+    (output, lines)
+}
+
+#[test]
+fn our_runner_keeps_every_rule() {
+    let (output, lines) = kit(&["--json", "--", RUNNER]);
+    let failed: Vec<_> = lines.iter().filter(|line| line["verdict"] == "failed").collect();
+    assert!(failed.is_empty(), "{failed:#?}");
+    let count = &lines.last().expect("a last line")["count"];
+    assert!(output.status.success() && count["required_passed"].as_u64() >= Some(60), "{count}");
+    assert_eq!((&count["required_failed"], &count["optional_failed"]), (&0.into(), &0.into()), "{count}");
+}
+
+#[test]
+fn a_fault_is_told_with_its_rule_and_what_was_seen() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = folder.path().join("talks-first.jsonl");
+    std::fs::write(&script, "{\"raw\":\"hello\"}\n{\"wait\":\"initialize\"}\n{\"wait_eof\":true}\n").expect("a file");
+    let script = script.to_str().expect("UTF-8");
+    let (output, lines) = kit(&["--json", "--case", "initialize", "--wait-ms", "2000", "--", FAKE_RUNNER, script]);
+    assert_eq!(output.status.code(), Some(1), "{lines:?}");
+    let (told, last) = (&lines[0], &lines[1]);
+    assert_eq!(told["verdict"], "failed", "{told}");
+    assert!(["stdout-is-pure", "silent-first"].iter().any(|rule| told["fault"]["rule"] == *rule), "{told}");
+    assert_eq!((&last["conforms"], &last["count"]["required_failed"]), (&false.into(), &1.into()), "{last}");
+    let shown = told["transcript"].to_string();
+    assert!(shown.contains("< hello"), "{shown}");
+}
+
+#[test]
+fn what_cannot_be_tried_is_wrong_usage() {
+    let (unknown, _) = kit(&["--case", "never-heard-of", "--", RUNNER]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&unknown.stderr).contains("never-heard-of"));
+    let (missing, _) = kit(&["--", "/nowhere/at/all"]);
+    assert_eq!(missing.status.code(), Some(2));
+    let (listed, lines) = kit(&["--list", "--json"]);
+    assert!(listed.status.success() && lines.len() > 60 && lines.iter().all(|line| line["rule"].is_string()));
+}
