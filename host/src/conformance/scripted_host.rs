@@ -81,6 +81,8 @@ pub(super) struct ScriptedHost {
     pub(super) given_up: Vec<Value>,
     /// `initialize` was asked.
     pub(super) begun: bool,
+    /// `shutdown` was asked.
+    ending: bool,
     /// `run`s that are not answered.
     pub(super) runs: usize,
     /// What always holds and did not.
@@ -117,6 +119,7 @@ impl ScriptedHost {
             inbox: VecDeque::new(),
             given_up: Vec::new(),
             begun: false,
+            ending: false,
             runs: 0,
             fault: None,
             talk: Transcript::new(),
@@ -177,6 +180,8 @@ impl ScriptedHost {
             match timeout(self.wait, either).await {
                 Err(_) => return Err(self.fault("takes what the host writes", "it does not read its stdin")),
                 Ok(Event::Written(Ok(count))) => self.written += count,
+                // It may go as soon as it has answered `shutdown`, whatever else is to be told to it.
+                Ok(Event::Written(Err(_))) if self.ending => break,
                 Ok(Event::Written(Err(error))) => {
                     return Err(self.gone("takes what the host writes", &error.to_string()).await);
                 }
@@ -206,6 +211,7 @@ impl ScriptedHost {
     pub(super) fn line(&mut self, id: Id, method: &'static str, params: &Value) -> Vec<u8> {
         let line = wire::request_line(&id, method, params).unwrap_or_default();
         self.begun |= method == "initialize";
+        self.ending |= method == "shutdown";
         self.runs += usize::from(method == "run");
         self.ours.insert(id, Ours::Open(method));
         line
