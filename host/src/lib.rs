@@ -18,6 +18,7 @@
 //! * outside: `supervisor`, [`launcher`], [`model`], [`servers`] (tools of others), [`hooks`];
 //! * results: [`output_schema`];
 //! * people: [`config`], [`single`] (one subagent, of a file of its own), [`trust`], `cli` (feature `cli`), [`text`];
+//! * runners of others: `conformance` (the kit, feature `cli`);
 //! * shared: `names` (enums whose names are stored), `whole` (files that are written whole or not at all).
 //!
 //! # A desktop app holds the host

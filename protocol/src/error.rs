@@ -24,6 +24,15 @@ macro_rules! kinds {
         impl Kind {
             /// The kinds of our own, in the order of their numbers.
             pub const OWN: &'static [Kind] = &[$(Kind::$own,)*];
+            /// Errors of `on_tool_call` that a model can do something about: it is told, and the run goes on. All others end it.
+            pub const MENDABLE: &'static [Kind] = &[
+                Kind::UnknownTool,
+                Kind::InvalidParams,
+                Kind::NotPermitted,
+                Kind::DeadlineExceeded,
+                Kind::FrameTooLarge,
+                Kind::Overloaded,
+            ];
             /// All kinds: those of JSON-RPC first.
             pub const ALL: &'static [Kind] = &[$(Kind::$std,)* $(Kind::$own,)*];
 

@@ -14,16 +14,6 @@ use crate::conversation::{Conversation, Wanted, error_result};
 /// Calls of one answer that are under way at once; a model that wants more waits for some of them.
 const AT_ONCE: usize = 64;
 
-/// Errors of a call that the model can do something about; all others end the run.
-const MENDABLE: &[Kind] = &[
-    Kind::UnknownTool,
-    Kind::InvalidParams,
-    Kind::NotPermitted,
-    Kind::DeadlineExceeded,
-    Kind::FrameTooLarge,
-    Kind::Overloaded,
-];
-
 /// Makes the calls, and adds each result to the conversation as it comes.
 ///
 /// Gives the result that ends the run, once all calls are answered: the last, where there are several. Dropping the
@@ -76,5 +66,5 @@ async fn make_one(
 }
 
 fn is_mendable(error: &CallError) -> bool {
-    error.kind().is_some_and(|kind| MENDABLE.contains(&kind))
+    error.kind().is_some_and(|kind| Kind::MENDABLE.contains(&kind))
 }

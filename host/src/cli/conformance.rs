@@ -7,6 +7,8 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::json;
 
+use super::run::CANCELLED;
+use super::serve::signal;
 use super::{FAILED, Failure, USAGE, say};
 use crate::conformance::{CASES, Case, Count, Verdict, WAIT, judge};
 use crate::launcher::RunnerCommand;
@@ -40,9 +42,15 @@ pub(super) async fn conformance(args: &ConformanceArgs) -> Result<u8, Failure> {
     };
     let here = std::env::current_dir().map_err(|error| Failure::new(USAGE, format!("no working folder: {error}")))?;
     let runner = RunnerCommand { program: program.into(), args: rest.to_vec() };
+    // A runner that heeds nothing would outlive this program.
+    let interrupted = tokio::spawn(signal());
+    tokio::pin!(interrupted);
     let mut count = Count::default();
     for case in chosen {
-        let judged = judge(&runner, &here, case, Duration::from_millis(args.wait_ms)).await;
+        let judged = tokio::select! {
+            judged = judge(&runner, &here, case, Duration::from_millis(args.wait_ms)) => judged,
+            _ = &mut interrupted => return Ok(CANCELLED),
+        };
         let verdict = judged.map_err(|error| Failure::new(USAGE, error.to_string()))?;
         count.add(case, &verdict);
         tell(case, &verdict, args.json);

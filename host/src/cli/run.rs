@@ -21,7 +21,7 @@ pub(super) const NO_MATCH: u8 = 3;
 /// No model is configured.
 const NO_MODEL: u8 = 4;
 /// Cancelled by a signal, as shells tell it.
-const CANCELLED: u8 = 130;
+pub(super) const CANCELLED: u8 = 130;
 /// How long the end of a cancelled run is waited for.
 const CANCELLED_WITHIN: Duration = Duration::from_secs(20);
 /// Events that are read at once.

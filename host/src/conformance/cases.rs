@@ -51,6 +51,13 @@ fn task(query: &str) -> Value {
     json!({ "assistant": assistant, "query": query, "tools": [tool("look"), tool("add")] })
 }
 
+/// The params of a `run` that has the model asked again.
+fn again() -> Value {
+    let mut params = task("");
+    params["query"] = Value::Null;
+    params
+}
+
 fn tool(name: &str) -> Value {
     let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
     json!({ "name": name, "description": format!("The tool {name}."), "input_schema": schema })

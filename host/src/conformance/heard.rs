@@ -65,7 +65,10 @@ impl ScriptedHost {
                 let Ours::Open(method) = std::mem::replace(ours, Ours::Answered(outcome.clone())) else {
                     return Ok(());
                 };
-                self.runs -= usize::from(method == Run::NAME);
+                if method == Run::NAME {
+                    self.runs -= 1;
+                    self.asks_model = false;
+                }
                 match outcome {
                     Ok(result) => result_fits(method, &result),
                     Err(_) => error_fits(method, line),
@@ -102,6 +105,13 @@ impl ScriptedHost {
             let seen = format!("{} requests in flight", self.theirs.len() + 1);
             return Err(fault(rules::MANY_CALLS, format!("has at most {IN_FLIGHT_MAX} requests in flight"), seen));
         }
+        if method == OnLlmRequest::NAME && std::mem::replace(&mut self.asks_model, true) {
+            return Err(fault(
+                rules::ONE_MODEL_CALL,
+                "asks the model once at a time",
+                "a second `on_llm_request` in flight",
+            ));
+        }
         if ASIDE.contains(&method.as_str()) {
             self.answer_aside(&request);
             return Ok(());
@@ -121,7 +131,14 @@ impl ScriptedHost {
             _ => json!({}),
         };
         if request.method == CancelCall::NAME {
-            self.given_up.push(request.params["id"].clone());
+            let id = request.params["id"].clone();
+            if Id::read(&id.to_string())
+                .and_then(|id| self.theirs.get(&id))
+                .is_some_and(|method| method == OnLlmRequest::NAME)
+            {
+                self.asks_model = false;
+            }
+            self.given_up.push(id);
         }
         let line = self.result_line(request, &result);
         self.talk.sent(&line);

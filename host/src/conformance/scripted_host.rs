@@ -83,6 +83,8 @@ pub(super) struct ScriptedHost {
     pub(super) begun: bool,
     /// `shutdown` was asked.
     ending: bool,
+    /// A model call of the run is not answered.
+    pub(super) asks_model: bool,
     /// `run`s that are not answered.
     pub(super) runs: usize,
     /// What always holds and did not.
@@ -120,6 +122,7 @@ impl ScriptedHost {
             given_up: Vec::new(),
             begun: false,
             ending: false,
+            asks_model: false,
             runs: 0,
             fault: None,
             talk: Transcript::new(),
@@ -225,15 +228,22 @@ impl ScriptedHost {
 
     /// The line of an answer, noted as answered.
     pub(super) fn result_line(&mut self, request: &Request, result: &Value) -> Vec<u8> {
-        self.theirs.remove(&request.id);
+        self.is_answered(request);
         format!("{}\n", json!({ "jsonrpc": "2.0", "id": request.id, "result": result })).into_bytes()
     }
 
     /// Answers a request of the runner with an error.
     pub(super) async fn refuse(&mut self, request: &Request, error: RpcError) -> Result<(), Fault> {
-        self.theirs.remove(&request.id);
+        self.is_answered(request);
         let line = wire::error_line(&request.id, error);
         self.raw(&line).await
+    }
+
+    /// Notes that a request of the runner is being answered.
+    pub(super) fn is_answered(&mut self, request: &Request) {
+        if self.theirs.remove(&request.id).is_some() && request.method == "on_llm_request" {
+            self.asks_model = false;
+        }
     }
 
     /// Closes the runner's stdin.

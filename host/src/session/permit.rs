@@ -128,7 +128,8 @@ pub(super) async fn note(link: &Link, call_id: Option<&str>, tool: &str, error: 
     }
 }
 
-/// Records that a call was refused, the first [`REFUSED_MAX`] times of a process. `arguments` are told where the call is not in the log itself.
+/// Records that a call was refused, the first [`REFUSED_MAX`] times of a process. `arguments` are told where the call is
+/// not in the log itself.
 pub(super) async fn refuse(link: &Link, call_id: Option<&str>, tool: &str, rule: &str, arguments: &Value) {
     if link.refused.fetch_add(1, Ordering::Relaxed) >= REFUSED_MAX {
         return;

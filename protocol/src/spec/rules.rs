@@ -125,7 +125,8 @@ rules! {
     }
     Runs {
         ASK_THE_MODEL "ask-the-model" Must "ask `on_llm_request` with the whole conversation: the assistant's prompt as the system message, what was said before, and the query as a message of the user.";
-        RUN_ENDS "run-ends" Must "answer `run` when the model's answer calls no tool, with that answer's content and stop_reason `finished` (`length`, `refused` where the model stopped so).";
+        ONE_MODEL_CALL "one-model-call" Must "have at most one `on_llm_request` of a `run` in flight.";
+        RUN_ENDS "run-ends" Must "answer `run` when the model's answer calls no tool, with that answer's content and stop_reason `finished` (`length`, `refused` where the model stopped so, `finished` for any other reason).";
         ONE_RUN "one-run" Must "answer a `run` that comes while another one goes on with an error, and go on with that one.";
         KEEP_THE_CONVERSATION "keep-the-conversation" Must "keep its conversation from one `run` to the next, until `shutdown`.";
         RUN_WITHOUT_QUERY "run-without-query" Must "take a `run` without query as: ask the model again, with the conversation as it is.";
@@ -145,7 +146,7 @@ rules! {
         TOOL_ERRORS_ARE_RESULTS "tool-errors-are-results" Must "give the model a result with `is_error` as it came.";
         MENDABLE_ERRORS "mendable-errors" Must "tell the model, as a result with `is_error`, when `on_tool_call` is answered with an error that it can do something about (`unknown_tool`, `invalid_params`, `not_permitted`, `deadline_exceeded`, `frame_too_large`, `overloaded`), and go on; every other error ends the `run` with that error.";
         BAD_ARGUMENTS "bad-arguments" Must "make no call whose arguments are no valid JSON (`arguments_text`), but tell the model so in its result.";
-        END_RUN "end-run" Must "answer `run` with stop_reason `final_answer` when a tool's result says `end_run`, with its `structured_content`, else the call's arguments, as `structured`, and not ask the model again.";
+        END_RUN "end-run" Must "answer `run` with stop_reason `final_answer` when a tool's result says `end_run`, with its `structured_content`, else the call's arguments, as `structured`, and not ask the model again; of several such results the last one that comes counts.";
         CALLS_AT_ONCE "calls-at-once" Should "make the tool calls of one answer beside each other, up to 64 at once.";
     }
     Cancelling {
@@ -179,6 +180,27 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+    use crate::error::Kind;
+    use crate::peer::{IN_FLIGHT_MAX, LEAST_FRAME_BYTES};
+    use crate::spec::bounds::SHUTDOWN_MS;
+    use crate::types::MAX_FRAME_BYTES;
+    use crate::wire::{ID_BYTES_MAX, ID_MAX};
+
+    #[test]
+    fn what_rules_say_of_bounds_and_kinds_is_what_the_code_has() {
+        let says = |rule: Rule, words: String| assert!(rule.text.contains(&words), "{}: {words}", rule.name);
+        assert_eq!((ID_MAX, ID_BYTES_MAX, LEAST_FRAME_BYTES), (1 << 53, 1_024, 4_096));
+        says(REQUESTS_ONLY, "2^53, or a string of at most 1,024 bytes".to_owned());
+        says(INITIALIZE, "at least 4,096 bytes".to_owned());
+        says(MANY_CALLS, format!("at most {IN_FLIGHT_MAX} requests"));
+        says(LONG_LINES, format!("{} MiB as a rule", MAX_FRAME_BYTES >> 20));
+        says(END_OF_STDIN, format!("within {} seconds", SHUTDOWN_MS / 1_000));
+        says(UNKNOWN_METHOD, Kind::MethodNotFound.code().to_string());
+        says(BAD_PARAMS, Kind::InvalidParams.code().to_string());
+        says(OTHER_VERSION, Kind::UnsupportedProtocol.code().to_string());
+        let mendable: Vec<String> = Kind::MENDABLE.iter().map(|kind| format!("`{}`", kind.name())).collect();
+        says(MENDABLE_ERRORS, format!("({})", mendable.join(", ")));
+    }
 
     #[test]
     fn each_rule_has_a_name_of_its_own_and_is_a_sentence() {

@@ -2,11 +2,11 @@
 
 use assistant_protocol::error::{Kind, RpcError};
 use assistant_protocol::types::StopReason;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::super::Played;
 use super::super::scripted_host::ScriptedHost;
-use super::{Outcome, call, calls, cases, gave, said, task};
+use super::{Outcome, again, call, calls, cases, gave, said, task};
 
 cases! {
     "cancel-in-a-model-call" CANCEL in_model_call "A run that waits for its model is cancelled.";
@@ -73,9 +73,7 @@ async fn go_on(host: &mut ScriptedHost) -> Outcome {
     host.until("answers the cancelled `run`", |host| Ok((host.runs == 0).then_some(()))).await?;
     host.inbox.clear();
     host.ran(&run, StopReason::Cancelled).await?;
-    let mut params = task("go");
-    params["query"] = Value::Null;
-    let run = host.ask("run", &params).await?;
+    let run = host.ask("run", &again()).await?;
     let turn = host.model_call().await?;
     host.let_end(&run, &turn, "done").await?;
     Ok(Played::Kept)

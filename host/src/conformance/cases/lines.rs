@@ -169,7 +169,7 @@ async fn unicode(host: &mut ScriptedHost) -> Outcome {
     // The same once more in escapes, as another host may write it.
     let escaped: String = text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect();
     let line = serde_json::to_string(&turn.request.id).unwrap_or_default();
-    host.theirs.remove(&turn.request.id);
+    host.is_answered(&turn.request);
     host.raw(
         format!(
             "{{\"jsonrpc\":\"2.0\",\"id\":{line},\"result\":{{\"message\":{{\"role\":\"assistant\",\"content\":\"{escaped}\"}},\

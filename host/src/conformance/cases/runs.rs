@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::super::scripted_host::{ScriptedHost, cut};
 use super::super::{Fault, Played};
-use super::{Outcome, PROMPT, answer, call, calls, cases, gave, result_of, said, task, tool};
+use super::{Outcome, PROMPT, again, answer, call, calls, cases, gave, result_of, said, task, tool};
 
 cases! {
     "run" ASK_THE_MODEL run "A run without tools: one model call, one answer.";
@@ -107,8 +107,7 @@ async fn without_query(host: &mut ScriptedHost) -> Outcome {
     let (run, first) = host.first_call(&task("go")).await?;
     host.let_end(&run, &first, "one").await?;
     for query in [None, Some(Value::Null)] {
-        let mut params = task("go");
-        params["query"] = Value::Null;
+        let mut params = again();
         if query.is_none() {
             params.as_object_mut().and_then(|map| map.remove("query"));
         }
@@ -226,9 +225,7 @@ async fn model_error(host: &mut ScriptedHost) -> Outcome {
         }
     }
     // It can be asked again.
-    let mut params = task("go");
-    params["query"] = Value::Null;
-    let run = host.ask("run", &params).await?;
+    let run = host.ask("run", &again()).await?;
     let turn = host.model_call().await?;
     host.let_end(&run, &turn, "done").await?;
     Ok(Played::Kept)

@@ -111,18 +111,10 @@ async fn hundred(host: &mut ScriptedHost) -> Outcome {
 
 async fn mendable(host: &mut ScriptedHost) -> Outcome {
     let (run, mut turn) = host.first_call(&task("go")).await?;
-    let kinds = [
-        Kind::UnknownTool,
-        Kind::InvalidParams,
-        Kind::NotPermitted,
-        Kind::DeadlineExceeded,
-        Kind::FrameTooLarge,
-        Kind::Overloaded,
-    ];
-    for kind in kinds {
+    for kind in Kind::MENDABLE {
         host.give(&turn.request, &calls(vec![call(kind.name(), "look", json!({}))])).await?;
         let asked = host.tool_call().await?;
-        host.refuse(&asked.request, RpcError::new(kind, "not like this")).await?;
+        host.refuse(&asked.request, RpcError::new(*kind, "not like this")).await?;
         turn = host.model_call().await?;
         host.same(
             &format!("tells the model that the call failed ({})", kind.name()),
