@@ -56,7 +56,7 @@ pub(super) struct Link {
     pub(super) took: AtomicBool,
     /// Handlers hold it for reading; whoever settles the process takes it for writing.
     at_work: Arc<RwLock<()>>,
-    /// Cancelled when the current `run` is over.
+    /// Cancelled while no `run` is in flight.
     run: Mutex<CancellationToken>,
     progress: AtomicU32,
     /// Refused calls so far.
@@ -84,6 +84,8 @@ pub(super) fn service(link: Arc<Link>) -> Service<Link> {
 
 impl Link {
     pub(super) fn new(host: Host, row: &Process, limits: Limits, answering: Option<Answering>) -> Self {
+        let run = CancellationToken::new();
+        run.cancel();
         Self {
             pulse: Pulse::new(host.awake().clone()),
             host,
@@ -93,7 +95,7 @@ impl Link {
             partial: Mutex::default(),
             took: AtomicBool::new(true),
             at_work: Arc::default(),
-            run: Mutex::default(),
+            run: Mutex::new(run),
             progress: AtomicU32::new(0),
             refused: AtomicU32::new(0),
             last_turn: LastTurn::default(),
@@ -190,17 +192,22 @@ impl Link {
         }
     }
 
-    /// The thread that a request names must be the runner's own.
+    /// The thread that a request names must be the runner's own, and a `run` be in flight.
     ///
     /// # Errors
-    /// `foreign_thread`, which is recorded as the refusal of `what`.
+    /// `foreign_thread`, which is recorded as the refusal of `what`; `cancelled` outside a run.
     pub(super) async fn own(&self, thread: ThreadId, what: &str) -> Result<(), RpcError> {
         if thread == self.row.thread {
-            return Ok(());
+            return self.in_a_run();
         }
         let message = format!("the thread of this runner is {}, not {thread}", self.row.thread);
         permit::refuse(self, None, what, &message, &Value::Null).await;
         Err(RpcError::new(Kind::ForeignThread, message))
+    }
+
+    /// Nothing is done for a runner that was not asked for anything.
+    fn in_a_run(&self) -> Result<(), RpcError> {
+        if self.run_token().is_cancelled() { Err(cancelled("no run is in flight")) } else { Ok(()) }
     }
 
     /// Held by whatever works for the runner: the process is not settled meanwhile.
@@ -282,6 +289,7 @@ where
     P: Serialize,
     R: DeserializeOwned,
 {
+    link.in_a_run()?;
     if !link.row.tools.iter().any(|granted| granted == tool) {
         let message = format!("the definition of `{}` grants no {tool}", link.row.assistant_id);
         permit::refuse(&link, None, tool, &message, &Value::Null).await;
