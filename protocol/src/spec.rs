@@ -6,7 +6,7 @@
 //! * [`rules`]: what a runner must, should and may do, by the names that the conformance kit uses too;
 //! * [`order`]: the stages of a connection; [`bounds`]: every bound with its unit;
 //! * [`examples`]: lines each way for each method;
-//! * [`openrpc`]: all of it as an OpenRPC document; [`page`]: the same as parts of the page.
+//! * [`openrpc`]: all of it as an OpenRPC document; [`shapes`]: its types in short; [`page`]: parts of the page.
 
 pub mod rules;
 
@@ -17,5 +17,7 @@ pub mod bounds;
 pub mod examples;
 
 pub mod openrpc;
+
+pub mod shapes;
 
 pub mod page;

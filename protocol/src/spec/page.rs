@@ -4,13 +4,21 @@ use super::bounds::BOUNDS;
 use super::examples;
 use super::order::Stage;
 use super::rules::{About, RULES};
+use super::shapes;
 use crate::error::Kind;
 use crate::methods::{self, ANY_METHOD, Asks, MayFail, MethodInfo};
 
 /// Each part: the name in its markers, and its text.
 #[must_use]
-pub fn parts() -> [(&'static str, String); 5] {
-    [("order", order()), ("methods", all_methods()), ("errors", errors()), ("rules", rules()), ("bounds", bounds())]
+pub fn parts() -> [(&'static str, String); 6] {
+    [
+        ("order", order()),
+        ("methods", all_methods()),
+        ("shapes", shapes::text()),
+        ("errors", errors()),
+        ("rules", rules()),
+        ("bounds", bounds()),
+    ]
 }
 
 /// Writes the parts anew between their markers, `<!-- NAME: generated -->` and `<!-- NAME: end -->`.
