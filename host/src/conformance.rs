@@ -7,7 +7,7 @@
 //!
 //! * `cases`: what is tried, by the sections of the rules;
 //! * `scripted_host`: the host's end of the link, line by line; `expect`: what cases wait for; `heard`: what always
-//!   holds;
+//!   holds; `halves`: half characters are read;
 //! * `transcript`: what was said, for people.
 
 use std::path::Path;
@@ -21,6 +21,7 @@ use crate::launcher::RunnerCommand;
 
 mod cases;
 mod expect;
+mod halves;
 mod heard;
 mod scripted_host;
 mod transcript;

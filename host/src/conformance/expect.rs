@@ -89,6 +89,15 @@ impl ScriptedHost {
         Ok(Turn { request, params })
     }
 
+    /// Waits for a model call, or for the answer to the `run` that goes on: then there is none.
+    pub(super) async fn model_call_or_end(&mut self) -> Result<Option<Turn>, Fault> {
+        let end = self.until("asks `on_llm_request`, or answers `run`", |host| match host.inbox.is_empty() {
+            true => Ok((host.runs == 0).then_some(true)),
+            false => Ok(Some(false)),
+        });
+        if end.await? { Ok(None) } else { self.model_call().await.map(Some) }
+    }
+
     /// Waits for a tool call.
     pub(super) async fn tool_call(&mut self) -> Result<ToolCall, Fault> {
         let request = self.request("on_tool_call").await?;

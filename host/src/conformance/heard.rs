@@ -14,8 +14,8 @@ use assistant_protocol::wire::{self, Id, Incoming};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::Fault;
 use super::scripted_host::{Ours, Request, ScriptedHost, cut};
+use super::{Fault, halves};
 
 /// Requests of the runner that no case asks for: they are answered, and are no part of what is tried.
 const ASIDE: [&str; 6] =
@@ -40,11 +40,11 @@ impl ScriptedHost {
         }
         match wire::classify(line) {
             Incoming::Request { id, method, params } => {
-                let params = params.map(serde_json::from_str).and_then(Result::ok).unwrap_or(Value::Null);
+                let params = params.map_or(Value::Null, halves::read);
                 self.asked(Request { id, method: method.into_owned(), params })
             }
             Incoming::Response { id, outcome } => {
-                let outcome = outcome.map(|raw| serde_json::from_str(raw.get()).unwrap_or(Value::Null));
+                let outcome = outcome.map(|raw| halves::read(raw.get()));
                 self.told_answer(&id, outcome, line)
             }
             Incoming::NoId => Err(fault(rules::STDOUT_IS_PURE, "gives each message an id", shown(line))),
@@ -105,7 +105,8 @@ impl ScriptedHost {
             let seen = format!("{} requests in flight", self.theirs.len() + 1);
             return Err(fault(rules::MANY_CALLS, format!("has at most {IN_FLIGHT_MAX} requests in flight"), seen));
         }
-        if method == OnLlmRequest::NAME && std::mem::replace(&mut self.asks_model, true) {
+        // Where there are two runs, each may ask: what is wrong is then that there are.
+        if method == OnLlmRequest::NAME && std::mem::replace(&mut self.asks_model, true) && self.runs == 1 {
             return Err(fault(
                 rules::ONE_MODEL_CALL,
                 "asks the model once at a time",

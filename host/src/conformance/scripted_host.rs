@@ -260,6 +260,18 @@ impl ScriptedHost {
 
     // What is heard.
 
+    /// Asks nothing for a while, and hears what comes.
+    pub(super) async fn listen(&mut self, time: Duration) -> Result<(), Fault> {
+        self.talk.note(&format!("the host says nothing for {} ms", time.as_millis()));
+        let deadline = Instant::now() + time;
+        while !self.ended
+            && let Ok(line) = timeout_at(deadline, next(&mut self.lines)).await
+        {
+            self.hear(line)?;
+        }
+        Ok(())
+    }
+
     fn hear(&mut self, line: std::io::Result<Option<Vec<u8>>>) -> Result<(), Fault> {
         match line {
             Ok(Some(line)) => {

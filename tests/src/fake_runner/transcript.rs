@@ -149,7 +149,9 @@ pub fn help() -> String {
          Every line of the host is judged too: it has to be a message, and no answer to nothing or one too many.\n\n\
          Exit codes: 0 all steps were done, 2 the transcript is wrong, 3 the host did not do what it has to,\n\
          4 stdin ended while a step waited, 5 stdout was closed while a step wrote, else that of an `exit`.\n\
-         What went wrong is told on stderr, with the line of the step.\n",
+         What went wrong is told on stderr, with the line of the step.\n\n\
+         `fake-runner agent [FAULT]` is a runner of its own, which keeps every rule of the protocol or all but one: for those who\n\
+         test what judges runners. `fake-runner agent --help` tells the faults.\n",
     );
     page
 }

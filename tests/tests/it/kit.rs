@@ -6,6 +6,8 @@ use serde_json::Value;
 
 use crate::{FAKE_RUNNER, HOST, RUNNER};
 
+mod mutants;
+
 fn kit(arguments: &[&str]) -> (Output, Vec<Value>) {
     let output = Command::new(HOST).arg("conformance").args(arguments).output().expect("the program runs");
     let text = String::from_utf8(output.stdout.clone()).expect("UTF-8");

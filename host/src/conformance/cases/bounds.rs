@@ -11,17 +11,19 @@ use super::super::scripted_host::ScriptedHost;
 use super::{Outcome, call, calls, cases, gave, said, task};
 
 cases! {
-    "one-mebibyte" LONG_LINES one_mebibyte "A query and an answer of 1 MiB.";
-    "eight-mebibytes" LONG_LINES eight_mebibytes "A query and an answer of 8 MiB, where it takes such lines.";
+    "one-mebibyte" LONG_LINES one_mebibyte "Lines of 1 MiB are told to be taken, and are.";
+    "eight-mebibytes" LONG_LINES eight_mebibytes "Lines of 8 MiB are taken, where that was told.";
     "the-hosts-bound" THEIR_BOUND their_bound "A host that takes short lines gets no longer one.";
     "slow-host" SLOW_HOST slow_host "The host does not read for a while.";
-    "byte-by-byte" SLOW_HOST byte_by_byte "A line comes in single bytes.";
+    "byte-by-byte" SLOW_HOST byte_by_byte "A line comes in single bytes, with a pause in a character.";
     "deep-json" DEEP_JSON deep "Arguments are nested 64 deep.";
 }
 
 const MIB: usize = 1024 * 1024;
+/// Room for what stands around the text of a line.
+const AROUND: usize = 8 * 1024;
 /// How long the host of a case reads nothing.
-const AWAY: Duration = Duration::from_millis(300);
+const AWAY: Duration = Duration::from_secs(1);
 
 async fn long(host: &mut ScriptedHost, bytes: usize) -> Outcome {
     let query = "q".repeat(bytes);
@@ -38,18 +40,19 @@ async fn long(host: &mut ScriptedHost, bytes: usize) -> Outcome {
 }
 
 async fn one_mebibyte(host: &mut ScriptedHost) -> Outcome {
-    host.begin().await?;
-    long(host, MIB).await
+    let told = host.begin().await?.max_frame_bytes;
+    if told < MIB as u64 {
+        return Err(host.fault("tells in `initialize` that it takes lines of 1 MiB, or more", told.to_string()));
+    }
+    long(host, MIB - AROUND).await
 }
 
 async fn eight_mebibytes(host: &mut ScriptedHost) -> Outcome {
     let told = host.begin().await?;
-    // Room for what stands around the text.
-    let most = usize::try_from(told.max_frame_bytes).unwrap_or(usize::MAX).saturating_sub(64 * 1024);
-    if most < 8 * MIB {
+    if told.max_frame_bytes < 8 * MIB as u64 {
         return Ok(Played::NotOffered);
     }
-    long(host, 8 * MIB).await
+    long(host, 8 * MIB - AROUND).await
 }
 
 async fn their_bound(host: &mut ScriptedHost) -> Outcome {
@@ -63,7 +66,7 @@ async fn their_bound(host: &mut ScriptedHost) -> Outcome {
 
 async fn slow_host(host: &mut ScriptedHost) -> Outcome {
     host.begin().await?;
-    let query = "q".repeat(MIB);
+    let query = "q".repeat(MIB - AROUND);
     let run = host.ask("run", &task(&query)).await?;
     host.look_away(AWAY).await;
     let turn = host.model_call().await?;
@@ -82,7 +85,10 @@ async fn byte_by_byte(host: &mut ScriptedHost) -> Outcome {
     let line = host.line(id.clone(), "ping", &json!({}));
     for byte in line {
         host.raw(&[byte]).await?;
-        tokio::task::yield_now().await;
+        match byte {
+            0xc3 => host.look_away(AWAY).await,
+            _ => tokio::task::yield_now().await,
+        }
     }
     host.answer_beside(&id).await?.map_err(|error| host.fault("answers `ping`", error.to_string()))?;
     Ok(Played::Kept)

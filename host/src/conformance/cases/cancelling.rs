@@ -121,8 +121,15 @@ async fn late(host: &mut ScriptedHost) -> Outcome {
     host.ran(&run, StopReason::Cancelled).await?;
     host.refuse(&tool.request, RpcError::new(Kind::Cancelled, "cancelled by the side that asked")).await?;
     host.ping().await?;
+    // One that comes while another call of the same kind waits is not the answer to that.
+    let run = host.ask("run", &task("go")).await?;
+    let given_up = host.model_call().await?;
+    cancel(host).await?;
+    host.ran(&run, StopReason::Cancelled).await?;
     let run = host.ask("run", &task("go")).await?;
     let turn = host.model_call().await?;
+    host.give(&given_up.request, &said("too late again")).await?;
+    host.ping().await?;
     host.give(&turn.request, &calls(vec![call("c2", "look", json!({}))])).await?;
     let tool = host.tool_call().await?;
     host.give(&tool.request, &gave("seen")).await?;

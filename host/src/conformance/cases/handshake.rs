@@ -24,10 +24,10 @@ cases! {
 }
 
 /// How long a runner is listened to that has to be silent.
-const SILENCE: Duration = Duration::from_millis(200);
+const SILENCE: Duration = Duration::from_secs(1);
 
 async fn silent(host: &mut ScriptedHost) -> Outcome {
-    host.look_away(SILENCE).await;
+    host.listen(SILENCE).await?;
     host.begin().await?;
     Ok(Played::Kept)
 }

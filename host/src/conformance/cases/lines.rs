@@ -188,10 +188,22 @@ async fn lone_surrogate(host: &mut ScriptedHost) -> Outcome {
     // Whether that is a message is left open; that it ends nothing is not.
     host.raw(b"{\"jsonrpc\":\"2.0\",\"id\":\"cut\",\"result\":{\"text\":\"\\ud800\"}}\n").await?;
     host.ping().await?;
+    // In a query it is one of a request, which has an answer: an error, or the run goes on with what there is.
+    let run = Id::Text("half".into());
+    let line = String::from_utf8_lossy(&host.line(run.clone(), "run", &task("HALF of it"))).replace("HALF", "\\ud800");
+    host.raw(line.as_bytes()).await?;
+    match host.model_call_or_end().await? {
+        Some(turn) => {
+            host.give(&turn.request, &said("done")).await?;
+            host.ran(&run, StopReason::Finished).await?;
+        }
+        None => {
+            host.error(&run, &[]).await?;
+        }
+    }
     let run = host.ask("run", &task("go")).await?;
     let turn = host.model_call().await?;
-    host.give(&turn.request, &said("done")).await?;
-    host.ran(&run, StopReason::Finished).await?;
+    host.let_end(&run, &turn, "done").await?;
     Ok(Played::Kept)
 }
 

@@ -1,16 +1,18 @@
 //! `run`, and the conversation.
 
+use std::time::Duration;
+
 use assistant_protocol::error::{Kind, RpcError};
-use assistant_protocol::spec::rules;
-use assistant_protocol::types::{Content, Role, StopReason};
+use assistant_protocol::types::{Role, StopReason};
 use serde_json::{Value, json};
 
+use super::super::Played;
 use super::super::scripted_host::{ScriptedHost, cut};
-use super::super::{Fault, Played};
 use super::{Outcome, PROMPT, again, answer, call, calls, cases, gave, result_of, said, task, tool};
 
 cases! {
     "run" ASK_THE_MODEL run "A run without tools: one model call, one answer.";
+    "slow-model" ONE_MODEL_CALL slow_model "A model that takes its time is asked once.";
     "stop-reasons" RUN_ENDS stop_reasons "The model stops at its length, refuses, stops for a reason that nobody knows, says nothing.";
     "tools-are-offered" OFFER_THE_TOOLS offered "The tools of the run are offered to the model.";
     "two-runs-at-once" ONE_RUN two_at_once "A second `run` beside the first is an error.";
@@ -24,6 +26,9 @@ cases! {
     "model-error-retryable" MODEL_ERRORS retryable "One that may be tried again is, or ends the run.";
 }
 
+/// How long the model of a case takes that is slow.
+const THINKING: Duration = Duration::from_millis(300);
+
 async fn run(host: &mut ScriptedHost) -> Outcome {
     let (run, turn) = host.first_call(&task("What is two and two?")).await?;
     let (first, last) = (turn.messages().first(), turn.messages().last());
@@ -35,6 +40,14 @@ async fn run(host: &mut ScriptedHost) -> Outcome {
         return Err(host.fault(expected, cut(&turn.request.params["messages"])));
     }
     host.let_end(&run, &turn, "four").await?;
+    Ok(Played::Kept)
+}
+
+async fn slow_model(host: &mut ScriptedHost) -> Outcome {
+    let (run, turn) = host.first_call(&task("go")).await?;
+    host.ping().await?;
+    host.listen(THINKING).await?;
+    host.let_end(&run, &turn, "done").await?;
     Ok(Played::Kept)
 }
 
@@ -158,8 +171,17 @@ async fn context(host: &mut ScriptedHost) -> Outcome {
 }
 
 async fn inserted(host: &mut ScriptedHost) -> Outcome {
-    let (run, first) = host.first_call(&task("go")).await?;
     let came = json!([{ "role": "user", "content": "news" }, { "role": "user", "content": [{ "type": "text", "text": "more" }] }]);
+    // With an answer that ends the run.
+    let (run, before) = host.first_call(&task("go")).await?;
+    let mut answer = said("one");
+    answer["inserted"] = came.clone();
+    host.give(&before.request, &answer).await?;
+    host.ran(&run, StopReason::Finished).await?;
+    let run = host.ask("run", &again()).await?;
+    let first = host.model_call().await?;
+    host.goes_on(&before, &first, &[came[0].clone(), came[1].clone(), answer["message"].clone()])?;
+    // With one that calls a tool.
     let mut answer = calls(vec![call("c1", "look", json!({}))]);
     answer["inserted"] = came.clone();
     host.give(&first.request, &answer).await?;
@@ -200,6 +222,11 @@ async fn verbatim(host: &mut ScriptedHost) -> Outcome {
     let with = [json!({ "role": "assistant", "content": parts }), result_of("c1", content, false)];
     host.goes_on(&first, &second, &with)?;
     host.let_end(&run, &second, "done").await?;
+    // A text stays a text.
+    let run = host.ask("run", &again()).await?;
+    let third = host.model_call().await?;
+    host.goes_on(&second, &third, &[json!({ "role": "assistant", "content": "done" })])?;
+    host.let_end(&run, &third, "done again").await?;
     Ok(Played::Kept)
 }
 
@@ -235,28 +262,25 @@ async fn model_error(host: &mut ScriptedHost) -> Outcome {
 const TRIES_MAX: usize = 10;
 
 async fn retryable(host: &mut ScriptedHost) -> Outcome {
-    let (run, mut turn) = host.first_call(&task("go")).await?;
+    let (run, first) = host.first_call(&task("go")).await?;
+    host.refuse(&first.request, failed(true)).await?;
+    let Some(second) = host.model_call_or_end().await? else {
+        host.error(&run, &[Kind::ModelFailed]).await?;
+        return Ok(Played::Kept);
+    };
+    host.goes_on(&first, &second, &[])?;
+    host.let_end(&run, &second, "at last").await?;
+    // Where the model does not come back, it has to end.
+    let run = host.ask("run", &task("once more")).await?;
     for _ in 0..TRIES_MAX {
-        host.refuse(&turn.request, failed(true)).await?;
-        let next = host.until("answers `run` with the error, or asks again", |host| {
-            if let Some(at) = host.inbox.iter().position(|request| request.method == "on_llm_request") {
-                return Ok(Some(host.inbox.remove(at)));
-            }
-            Ok((host.runs == 0).then_some(None))
-        });
-        let Some(again) = next.await? else {
+        let Some(turn) = host.model_call_or_end().await? else {
             host.error(&run, &[Kind::ModelFailed]).await?;
             return Ok(Played::Kept);
         };
-        let params = serde_json::from_value(again.params.clone()).map_err(|error| Fault {
-            rule: rules::KNOWN_METHODS,
-            expected: "params that fit".to_owned(),
-            seen: error.to_string(),
-        })?;
-        turn = super::super::scripted_host::Turn { request: again, params };
+        host.refuse(&turn.request, failed(true)).await?;
     }
-    host.give(&turn.request, &said("at last")).await?;
-    let result = host.ran(&run, StopReason::Finished).await?;
-    host.same("ends with the answer", &Content::Text("at last".to_owned()), &result.content)?;
-    Ok(Played::Kept)
+    match host.model_call_or_end().await? {
+        Some(_) => Err(host.fault(format!("asks at most {TRIES_MAX} times"), "it asks once more")),
+        None => Ok(Played::Kept),
+    }
 }

@@ -14,6 +14,7 @@ cases! {
     "tools-at-once" CALLS_AT_ONCE at_once "Three calls are made beside each other.";
     "out-of-order" IN_THE_ORDER_OF_ANSWERS out_of_order "Results are told in the order in which they come.";
     "hundred-tools" CALL_THE_TOOLS hundred "A hundred calls of one answer are all made, each once.";
+    "hundreds-of-tools" MANY_CALLS hundreds "Of three hundred calls of one answer, never more than 256 are in flight.";
     "mendable-errors" MENDABLE_ERRORS mendable "A call that is refused is told to the model.";
     "fatal-error" MENDABLE_ERRORS fatal "A call that no model can mend ends the run with its error.";
     "bad-arguments" BAD_ARGUMENTS bad_arguments "A call whose arguments are no JSON is not made.";
@@ -105,6 +106,22 @@ async fn hundred(host: &mut ScriptedHost) -> Outcome {
     let mut all: Vec<String> = (0..100).map(|n| format!("c{n}")).collect();
     all.sort_unstable();
     host.same("makes each call once", &all, &made)?;
+    host.let_end(&run, &second, "done").await?;
+    Ok(Played::Kept)
+}
+
+async fn hundreds(host: &mut ScriptedHost) -> Outcome {
+    const CALLS: usize = 300;
+    let (run, first) = host.first_call(&task("go")).await?;
+    let wanted = (0..CALLS).map(|n| call(&format!("c{n}"), "add", json!({ "n": n }))).collect();
+    host.give(&first.request, &calls(wanted)).await?;
+    // What it asks before it is answered anything is there when a ping behind it is answered.
+    host.ping().await?;
+    for _ in 0..CALLS {
+        let asked = host.tool_call().await?;
+        host.give(&asked.request, &gave("added")).await?;
+    }
+    let second = host.model_call().await?;
     host.let_end(&run, &second, "done").await?;
     Ok(Played::Kept)
 }
