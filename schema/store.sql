@@ -246,3 +246,6 @@ ALTER TABLE sessions ADD COLUMN profile TEXT NOT NULL DEFAULT 'orchestrator';
 -- The line of conversation that a process goes on with, where its assistant does that; its processes run one after the other.
 ALTER TABLE assistant_processes ADD COLUMN line TEXT;
 CREATE INDEX processes_line ON assistant_processes (assistant_id, line, seq) WHERE line IS NOT NULL;
+
+-- Which configured runner a process has; null is the host's own.
+ALTER TABLE assistant_processes ADD COLUMN runner TEXT;

@@ -12,8 +12,10 @@ use crate::model::prices::{Price, Prices};
 use crate::servers::{Configured, ServerConfig};
 
 pub mod paths;
+mod runner;
 mod secret;
 
+pub use runner::RunnerConfig;
 pub use secret::{Secret, read_key_file};
 
 /// The longest configuration file that is read, bytes.
@@ -42,6 +44,10 @@ pub struct Config {
     pub mcp_servers: BTreeMap<String, ServerConfig>,
     /// Well-kept tool servers that come by a name: `filesystem`, `shell`.
     pub tool_presets: Vec<String>,
+    /// Runners of others, by the name that definitions and commands use.
+    pub runners: BTreeMap<String, RunnerConfig>,
+    /// The runner of an assistant whose definition names none.
+    pub default_runner: Option<String>,
     /// Commands that are run when a process ends or asks.
     pub hooks: Hooks,
     /// What is allowed.
@@ -176,6 +182,7 @@ impl Config {
         let config = Self::shaped(text, path)?;
         config.in_range()?;
         config.servers()?;
+        config.runners(&|_| None)?;
         Ok(config)
     }
 
@@ -316,7 +323,7 @@ mod tests {
 
     #[test]
     fn errors_name_the_key_and_the_line() {
-        let top = "expected one of `default_model`, `strict_models`, `models`, `prices`, `model_aliases`, `tool_aliases`, `mcp_servers`, `tool_presets`, `hooks`, `limits`";
+        let top = "expected one of `default_model`, `strict_models`, `models`, `prices`, `model_aliases`, `tool_aliases`, `mcp_servers`, `tool_presets`, `runners`, `default_runner`, `hooks`, `limits`";
         assert_eq!(error("a = 1"), format!("c.toml, line 1: unknown field `a`, {top}"));
         let limits = error("[limits]\n\ndeep = 1");
         assert!(limits.starts_with("c.toml, line 3: unknown field `deep`, expected one of `depth`"), "{limits}");

@@ -15,7 +15,7 @@ use crate::app::Approve;
 use crate::caller::Caller;
 use crate::changes::{DELTAS_MAX, Delta, REGISTRIES_MAX};
 use crate::hooks::{self, Hooks};
-use crate::launcher::{RunnerCommand, Strays};
+use crate::launcher::Strays;
 use crate::limits::Limits;
 use crate::model::Models;
 use crate::process_table::{self, Cause, End, Process, Status};
@@ -33,6 +33,7 @@ mod lock;
 mod options;
 mod reload;
 mod retention;
+mod runners;
 mod servers;
 mod sessions;
 mod slept;
@@ -322,10 +323,6 @@ impl Host {
 
     pub(crate) fn tool_aliases(&self) -> &BTreeMap<String, String> {
         &self.0.options.tool_aliases
-    }
-
-    pub(crate) fn runner(&self) -> &RunnerCommand {
-        &self.0.options.runner
     }
 
     pub(crate) fn store(&self) -> &Arc<Store> {

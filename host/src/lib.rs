@@ -15,7 +15,7 @@
 //!   names of other systems ([`tools::profile`]); [`caller`]: who asks; [`app`]: tools and approval of an app;
 //! * memory: [`registry`] and [`search`] (assistants), [`process_table`], [`message_box`], [`conversation`], [`blobs`]
 //!   (pictures, files and long texts), [`events`] and [`changes`], all over [`store`] (SQLite, one writer);
-//! * outside: `supervisor`, [`launcher`], [`model`], [`servers`] (tools of others), [`hooks`];
+//! * outside: `supervisor`, [`launcher`], [`runners`] (whose runner), [`model`], [`servers`] (tools of others), [`hooks`];
 //! * results: [`output_schema`];
 //! * people: [`config`], [`single`] (one subagent, of a file of its own), [`trust`], `cli` (feature `cli`), [`text`];
 //! * runners of others: `conformance` (the kit, feature `cli`);
@@ -94,6 +94,7 @@ mod names;
 pub mod output_schema;
 pub mod process_table;
 pub mod registry;
+pub mod runners;
 pub mod search;
 pub mod servers;
 mod session;

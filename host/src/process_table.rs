@@ -186,6 +186,8 @@ pub struct Process {
     pub unavailable_tools: String,
     /// The model it asks.
     pub model: String,
+    /// The name of its runner; none is the host's own.
+    pub runner: Option<String>,
     /// Model calls begun.
     pub turns: u32,
     /// Tool calls begun.
@@ -210,7 +212,7 @@ pub struct Process {
 
 const COLUMNS: &str = "process_id, assistant_id, snapshot, parent_process_id, parent_assistant_id, root_process_id, \
     session_id, thread_id, depth, detached, resumed_from, label, status, reason, cause, error, cancel_requested_at, query, context, \
-    working_dir, tools, unavailable_tools, model, turns, tool_calls, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, \
+    working_dir, tools, unavailable_tools, model, runner, turns, tool_calls, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, \
     reasoning_tokens, usage_unknown, result, structured, created_at, started_at, finished_at, exit_code";
 
 /// The place of a column among [`COLUMNS`].
@@ -247,6 +249,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Process> {
         tools: serde_json::from_str(&tools).map_err(|error| unreadable(at!("tools"), error))?,
         unavailable_tools: row.get(at!("unavailable_tools"))?,
         model: row.get(at!("model"))?,
+        runner: row.get(at!("runner"))?,
         turns: row.get(at!("turns"))?,
         tool_calls: row.get(at!("tool_calls"))?,
         usage: Usage {
@@ -354,7 +357,11 @@ fn advance(tx: &mut Tx<'_>, process: &Process, next: Status) -> Result<(), Store
              WHERE process_id = :process",
         )?
         .execute(named_params! { ":status": next, ":now": tx.now, ":process": process.id.to_string() })?;
-    crate::events::record(tx, process.id, crate::events::Kind::Status, &serde_json::json!({ "status": next }))?;
+    let mut told = serde_json::json!({ "status": next });
+    if let (Status::Starting, Some(runner)) = (next, &process.runner) {
+        told["runner"] = serde_json::json!(runner);
+    }
+    crate::events::record(tx, process.id, crate::events::Kind::Status, &told)?;
     tx.wake(process.id);
     if next != Status::Running {
         // One that runs has its slot and its runner already.

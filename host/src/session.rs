@@ -44,7 +44,7 @@ mod watch;
 mod went;
 
 use answer::Answering;
-use begin::{Loaded, first_run, load};
+use begin::{Loaded, first_run, launch_failed, load};
 use deliver::Delivery;
 use kit::Kit;
 use link::Link;
@@ -82,9 +82,10 @@ async fn run_to_the_end(host: &Host, process: ProcessId) -> Result<(), StoreErro
         Err(error) => return end(host, process, failed(Reason::OutputInvalid, error)).await,
     };
     let permit = host.launch_permits().acquire().await.map_err(|_| StoreError::Closed)?;
-    let mut runner = match launcher::launch(host.runner(), host.state_dir(), &loaded.row) {
+    let by = host.runner_of(&loaded.row);
+    let mut runner = match by.and_then(|command| launcher::launch(command, host.state_dir(), &loaded.row)) {
         Ok(launched) => Runner::new(host, &loaded.row, loaded.limits, answering, launched),
-        Err(error) => return end(host, process, failed(Reason::LaunchFailed, error)).await,
+        Err(error) => return end(host, process, launch_failed(&loaded.row, error)).await,
     };
     let started = runner.start(&loaded.row).await;
     drop(permit);
@@ -172,7 +173,7 @@ impl Runner {
             answered = timeout(within, peer.call::<Initialize>(&params)) => answered,
             _ = told_to_stop(&self.host, self.process) => return Err(process_table::cancel_marked()),
         };
-        let launch_failed = |error: String| failed(Reason::LaunchFailed, error);
+        let launch_failed = |error: String| launch_failed(row, error);
         match answered {
             Err(_) => Err(launch_failed(format!(
                 "limit launch_ms: the runner did not answer `initialize` within {} ms; check its program, or raise the \

@@ -33,6 +33,10 @@ pub struct Bed {
     pub limits: Limits,
     /// How its hosts start a runner.
     pub runner: RunnerCommand,
+    /// The runners that its hosts know by name.
+    pub runners: BTreeMap<String, RunnerCommand>,
+    /// The name of the runner of whoever names none.
+    pub default_runner: Option<String>,
     /// What counts the time of its hosts' limits.
     pub awake: Awake,
     /// What tells its hosts the time; none is the machine's clock.
@@ -77,6 +81,8 @@ impl Bed {
             dir,
             limits,
             runner,
+            runners: BTreeMap::new(),
+            default_runner: None,
             awake: Awake::machine(),
             clock: None,
             app_tools: Vec::new(),
@@ -101,6 +107,7 @@ impl Bed {
     /// What its hosts are opened with.
     pub fn options(&self) -> Options {
         let mut options = Options::new(self.state(), self.runner.clone());
+        (options.runners, options.default_runner) = (self.runners.clone(), self.default_runner.clone());
         options.limits = self.limits;
         options.awake = self.awake.clone();
         if let Some(clock) = &self.clock {

@@ -16,6 +16,7 @@ use crate::registry::{Diagnostic, Severity, SourceDir};
 
 mod models;
 mod page;
+mod runners;
 mod servers;
 
 #[derive(Args)]
@@ -23,7 +24,7 @@ pub(super) struct DoctorArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Do not ask the models whether they answer, and start no tool servers
+    /// Do not ask the models whether they answer, and start no tool servers and no runners
     #[arg(long)]
     no_calls: bool,
 }
@@ -45,6 +46,8 @@ struct Report {
     socket: Found,
     host: Host,
     runner: Option<Runner>,
+    /// Those that the configuration names.
+    runners: Vec<runners::Known>,
     assistants: Assistants,
     /// The model of an assistant that names none.
     default_model: Option<String>,
@@ -165,6 +168,7 @@ async fn look(places: &Places, calls: bool) -> Result<Report, Failure> {
         state: Found::at(place.state.clone()),
         host: host(&place),
         runner: None,
+        runners: Vec::new(),
         assistants: Assistants::default(),
         default_model: None,
         models: Vec::new(),
@@ -189,6 +193,7 @@ async fn look(places: &Places, calls: bool) -> Result<Report, Failure> {
             look_at_assistants(&mut report, &setting);
             models::look(&mut report, &setting.config, calls).await;
             servers::look(&mut report, &setting, calls).await;
+            runners::look(&mut report, &setting.config, calls).await;
         }
         Err(failure) => {
             let hint = "mend that first: assistants and models were not looked at";

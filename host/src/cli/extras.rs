@@ -1,4 +1,4 @@
-//! What a task on the command line has besides its words: files, and the schema of its result.
+//! What a task on the command line has besides its words: files, the schema of its result, and a runner.
 
 use std::path::{Path, PathBuf};
 
@@ -16,12 +16,16 @@ pub(super) struct Extras {
     /// A file with the JSON schema that the result has to fit
     #[arg(long, value_name = "FILE")]
     output_schema: Option<PathBuf>,
+    /// A configured runner, instead of the assistant's own
+    #[arg(long, value_name = "NAME")]
+    runner: Option<String>,
 }
 
 impl Extras {
     /// Adds them to the arguments of `spawn_assistant`. Paths begin in the working directory.
     pub(super) fn add_to(&self, task: &mut Map<String, Value>) -> Result<(), Failure> {
         let bad = |file: &Path, why: &dyn std::fmt::Display| Failure::new(USAGE, format!("{}: {why}", file.display()));
+        task.extend(self.runner.iter().map(|name| ("runner".to_owned(), json!(name))));
         let mut inputs = Vec::new();
         for input in &self.inputs {
             let whole = input.canonicalize().map_err(|error| bad(input, &error))?;

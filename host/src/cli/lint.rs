@@ -9,6 +9,7 @@ use super::check::CheckArgs;
 use super::open::env;
 use super::{USAGE, counted, say, talk};
 use crate::config::{Config, ConfigError, text_of};
+use crate::launcher::RunnerCommand;
 use crate::model::Models;
 use crate::servers::{Configured, Lack, ServerConfig, lacks};
 use crate::single::Finding;
@@ -63,6 +64,18 @@ pub(super) fn of_host(file: &Path) -> Vec<Finding> {
             Err((key, message)) => found.push(finding(&key, line_of(&text, &key), message)),
         }
     }
+    for name in config.runners.keys() {
+        match config.runner(name, &env) {
+            Ok(runner) => of_runner(&text, name, &runner, &mut found),
+            Err(error) => found.push(of_error(&text, &error)),
+        }
+    }
+    // What is wrong with one of them is told above.
+    if let Err(error @ ConfigError::Value { .. }) = config.runners(&env)
+        && matches!(&error, ConfigError::Value { key, .. } if key == "default_runner")
+    {
+        found.push(of_error(&text, &error));
+    }
     match Models::from_config(&config, &env) {
         Ok(models) => {
             for (name, _, model) in models.all() {
@@ -103,6 +116,16 @@ fn of_server(text: &str, name: &str, server: &ServerConfig, found: &mut Vec<Find
     if let Some(command) = written.filter(|command| !is_there(command, server.cwd.is_some())) {
         let key = format!("mcp_servers.{name}.command");
         let message = format!("names {command}, and there is no such program here; install it, or name its whole path");
+        found.push(Finding { of_environment: true, ..finding(&key, line_of(text, &key), message) });
+    }
+}
+
+/// A runner whose program is not there.
+fn of_runner(text: &str, name: &str, runner: &RunnerCommand, found: &mut Vec<Finding>) {
+    let program = runner.program.to_string_lossy();
+    if !is_there(&program, false) {
+        let key = format!("runners.{name}.command");
+        let message = format!("names {program}, and there is no such program here; install it, or name its whole path");
         found.push(Finding { of_environment: true, ..finding(&key, line_of(text, &key), message) });
     }
 }

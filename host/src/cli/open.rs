@@ -144,7 +144,9 @@ impl Setting {
         let usage = |error: &dyn std::fmt::Display| Failure::new(USAGE, error);
         let state = self.state()?;
         let models = Models::from_config(&self.config, &env).map_err(|error| usage(&error))?;
+        let runners = self.config.runners(&env).map_err(|error| usage(&error))?;
         let mut options = Options::new(state, runner().await?);
+        (options.runners, options.default_runner) = (runners, self.config.default_runner.clone());
         options.adopts_orphans = system::prepare();
         options.lock_wait = LOCK_WITHIN;
         options.log = Some(options.state.join(super::place::LOG_FILE));

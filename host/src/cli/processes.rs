@@ -34,6 +34,9 @@ pub(super) struct Row {
     #[serde(default)]
     pub(super) cause: Option<String>,
     pub(super) model: String,
+    /// Where it is not the host's own.
+    #[serde(default)]
+    pub(super) runner: Option<String>,
     /// Unix milliseconds.
     pub(super) created_at: i64,
     #[serde(default)]
@@ -186,6 +189,7 @@ pub(super) fn sample(process_id: &str, status: &str, level: usize) -> Row {
         reason: (status == "failed").then(|| "timed_out".to_owned()),
         cause: (status == "cancelled").then(|| "requested".to_owned()),
         model: "small".to_owned(),
+        runner: None,
         created_at: 1_000,
         finished_at: matches!(status, "finished" | "failed" | "cancelled").then_some(13_000),
         level,

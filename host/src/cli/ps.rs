@@ -189,9 +189,10 @@ pub(super) fn table(rows: &[Row], now: i64, colour: Colour) -> String {
         let assistant = format!("{indent}{}", cut(&one_line(&row.assistant_id), room));
         let what = row.name.as_deref().unwrap_or(&row.task);
         let why = row.reason.as_deref().or(row.cause.as_deref().filter(|_| row.done));
+        let runner = row.runner.as_ref().map(|runner| format!("[{runner}] ")).unwrap_or_default();
         let what = match why {
-            Some(why) => format!("{why}: {what}"),
-            None => what.to_owned(),
+            Some(why) => format!("{runner}{why}: {what}"),
+            None => format!("{runner}{what}"),
         };
         // What it spawned included, where it spawned something.
         let tree = if row.usage_tree == row.usage { String::new() } else { dollars(row.usage_tree.cost_usd) };
@@ -217,11 +218,12 @@ mod tests {
         let mut labelled = sample("0190-12345678", "running", 0);
         labelled.name = Some("the \u{1b}[31mfirst".to_owned());
         labelled.usage.cost_usd = None;
+        labelled.runner = Some("py".to_owned());
         labelled.usage_tree.cost_usd = Some(1.5);
         let rows = [labelled, sample("0190-aaaaaaaa", "failed", 1), sample("0190-bbbbbbbb", "cancelled", 2)];
         let want = "\
 ID        ASSISTANT                     STATUS     TIME           TOKENS      COST      TREE  TASK
-12345678  reviewer                      running    1 min 1 s        1.7k         -     $1.50  the \u{fffd}[31mfirst
+12345678  reviewer                      running    1 min 1 s        1.7k         -     $1.50  [py] the \u{fffd}[31mfirst
 aaaaaaaa  └ reviewer                    failed     12 s             1.7k     $0.50            timed_out: Look at it
 bbbbbbbb    └ reviewer                  cancelled  12 s             1.7k     $0.50            requested: Look at it";
         assert_eq!(table(&rows, 62_000, Colour::OFF), want);

@@ -94,7 +94,7 @@ pub(super) fn not_spawned(refused: &Refused) -> Failure {
     let code = match refused.code.as_str() {
         "no_match" | "unknown_assistant" => NO_MATCH,
         "no_model" => NO_MODEL,
-        "bad_argument" => USAGE,
+        "bad_argument" | "no_runner" => USAGE,
         _ => FAILED,
     };
     Failure::new(code, refused.words())

@@ -127,6 +127,7 @@ fn lines(definition: &Definition, granted: &grants::Grants, brought: &[Brought])
     put("readonly", definition.readonly.then(|| "yes".to_owned()));
     put("spawns", definition.may_spawn.as_deref().map(any));
     put("model", some(&definition.model));
+    put("runner", definition.runner.clone());
     put("tags", some(&definition.tags));
     put("callers", definition.allowed_callers.as_deref().map(any));
     put("turns", definition.max_turns.map(|turns| turns.to_string()));

@@ -48,7 +48,7 @@ pub(super) struct SpawnArgs {
     #[command(flatten)]
     extras: Extras,
     /// Many tasks: a JSON object a line, with the arguments of spawn_assistant; `-` reads them from stdin
-    #[arg(long, value_name = "TASKS.jsonl", conflicts_with_all = ["query", "assistant", "model", "context", "name", "working_dir", "inputs", "output_schema"])]
+    #[arg(long, value_name = "TASKS.jsonl", conflicts_with_all = ["query", "assistant", "model", "context", "name", "working_dir", "inputs", "output_schema", "runner"])]
     file: Option<PathBuf>,
     /// Wait until all have ended, and tell each end
     #[arg(long)]
@@ -72,6 +72,9 @@ pub(super) struct ResumeArgs {
     /// What to do next; one that has finished needs it, others go on with what they did
     #[arg(long, value_name = "TEXT")]
     query: Option<String>,
+    /// A configured runner, instead of the one that it had
+    #[arg(long, value_name = "NAME")]
+    runner: Option<String>,
     /// Print a line of JSON for each; with --failed a last one for all
     #[arg(long)]
     json: bool,
@@ -262,6 +265,9 @@ pub(super) async fn resume(places: &Places, args: &ResumeArgs) -> Result<u8, Fai
         let mut asked = json!({ "resume_process_id": process, "detached": true });
         if let Some(query) = &args.query {
             asked["query"] = json!(query);
+        }
+        if let Some(runner) = &args.runner {
+            asked["runner"] = json!(runner);
         }
         match client.try_call("spawn_assistant", asked).await? {
             Ok(spawned) => {

@@ -17,7 +17,8 @@ pub(crate) fn in_words(kind: &str, data: &Value) -> Option<String> {
                 let why = data["reason"].as_str().or(data["cause"].as_str());
                 let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
                 let error = data["error"].as_str().map(|error| format!(": {error}")).unwrap_or_default();
-                format!("{status}{why}{error}")
+                let runner = data["runner"].as_str().map(|name| format!(" by the runner {name}")).unwrap_or_default();
+                format!("{status}{runner}{why}{error}")
             }
             (None, Some(cause)) => format!("is to be cancelled ({cause})"),
             (None, None) => format!("cancelled because: {}", data["cancel_reason"].as_str()?),

@@ -51,8 +51,12 @@ pub struct Options {
     /// The folder in which it is remembered what the user trusts, outside of every project. Without one, nothing that a
     /// project's files name is run. Default: `trust` in the state directory.
     pub trust: Option<PathBuf>,
-    /// How a runner is started.
+    /// How the host's own runner is started.
     pub runner: RunnerCommand,
+    /// How other runners are started, by the names that definitions and spawns give.
+    pub runners: BTreeMap<String, RunnerCommand>,
+    /// The name of the runner of an assistant whose definition names none. Default: the host's own.
+    pub default_runner: Option<String>,
     /// Whether this program takes on the orphans of its children (a child subreaper, Linux) and leaves it to the host to
     /// wait for them. What a runner has started and has left its group is found more surely then, and reaped.
     pub adopts_orphans: bool,
@@ -88,6 +92,8 @@ impl Options {
             approval: None,
             hooks: Hooks::default(),
             runner,
+            runners: BTreeMap::new(),
+            default_runner: None,
             adopts_orphans: false,
             clock: Arc::new(now),
             awake: Awake::machine(),

@@ -37,6 +37,10 @@ pub struct NewProcess {
     pub model_requested: Option<String>,
     /// The model it gets.
     pub model: String,
+    /// The name of its runner; none is the host's own.
+    pub runner: Option<String>,
+    /// Where it goes on with a conversation by itself, it has the runner of that instead.
+    pub keeps_runner: bool,
     /// The caller's name for it.
     pub label: Option<String>,
     /// It outlives its parent and its session.
@@ -192,6 +196,10 @@ pub fn spawn(tx: &mut Tx<'_>, caller: Caller, new: &NewProcess) -> Result<Spawne
         return Err(Refused::Busy(new.assistant_id.clone(), behind));
     }
     let resumed_from = place.as_ref().map_or(new.resumed_from, |place| place.before);
+    let runner = match resumed_from.filter(|_| new.keeps_runner) {
+        Some(before) => get(tx.db, before)?.runner,
+        None => new.runner.clone(),
+    };
     let queued = slots::count_status(tx.db, session_id, Some(Status::Queued))?;
     let starts = behind.is_none()
         && slots::room(tx.db, session_id, limits)?
@@ -209,10 +217,10 @@ pub fn spawn(tx: &mut Tx<'_>, caller: Caller, new: &NewProcess) -> Result<Spawne
             "INSERT INTO assistant_processes (process_id, assistant_id, snapshot, parent_process_id, parent_assistant_id,
                root_process_id, session_id, thread_id, depth, detached, resumed_from, label, status, query, context,
                working_dir, tools, unavailable_tools, model_requested, model, limits, line, inputs, output_schema,
-               created_at)
+               runner, created_at)
              VALUES (:id, :assistant, :snapshot, :parent, :parent_assistant, :root, :session, :thread, :depth, :detached,
                :resumed, :label, 'queued', :query, :context, :working_dir, :tools, :unavailable, :requested, :model,
-               :limits, :line, :inputs, :output_schema, :now)",
+               :limits, :line, :inputs, :output_schema, :runner, :now)",
         )?
         .execute(named_params! {
             ":id": new.id.to_string(),
@@ -238,6 +246,7 @@ pub fn spawn(tx: &mut Tx<'_>, caller: Caller, new: &NewProcess) -> Result<Spawne
             ":line": place.as_ref().map(|place| &place.line),
             ":inputs": new.inputs,
             ":output_schema": new.output_schema,
+            ":runner": runner,
             ":now": tx.now,
         })?;
     if !starts {

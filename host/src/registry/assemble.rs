@@ -1,6 +1,7 @@
 //! From keys and values to a definition: each field where it belongs, the rest kept and told.
 
 mod result;
+mod switch;
 mod within;
 
 use serde_json::Value;
@@ -180,6 +181,13 @@ impl<'a> Assembly<'a> {
                 }
                 None => false,
             },
+            Field::Runner => match fields::text(node).filter(|name| !name.is_empty()) {
+                Some(name) => {
+                    definition.runner = Some(name);
+                    true
+                }
+                None => false,
+            },
             Field::MaxTurns => self.limit(fields::number(node).map(|turns| turns as u32).filter(|turns| *turns > 0)),
             Field::TimeoutMs | Field::TimeoutMins => {
                 let unit_ms = if field == Field::TimeoutMs { 1.0 } else { 60_000.0 };
@@ -223,26 +231,6 @@ impl<'a> Assembly<'a> {
             _ => return Ok(self.unused(entry)),
         };
         Ok(if taken { Taken::Yes } else { Taken::No })
-    }
-
-    /// Whether it is on, as `entry` says it.
-    fn switch(&self, field: Field, entry: &Entry) -> Result<(), Diagnostic> {
-        let Some(truth) = entry.value.truth() else { return Err(self.off(&entry.key, (entry.line, entry.column))) };
-        if truth == (field == Field::Enable) {
-            return Ok(());
-        }
-        let message = format!("its `{}` switches it off", keys::cut(&entry.key));
-        Err(Diagnostic::new(Code::Disabled, self.notes.file, message)
-            .at(entry.line, keys::column(entry.column))
-            .hint("remove the key to have it"))
-    }
-
-    /// A switch that nobody can read is off.
-    fn off(&self, key: &str, (line, column): (u32, u32)) -> Diagnostic {
-        let message = format!("its `{}` cannot be read, so it is switched off", keys::cut(key));
-        Diagnostic::new(Code::SwitchUnreadable, self.notes.file, message)
-            .at(line, keys::column(column))
-            .hint("write `true` or `false`")
     }
 
     fn limit(&mut self, turns: Option<u32>) -> bool {

@@ -74,6 +74,9 @@ pub struct Definition {
     /// The models that it wishes for, best first; empty is the spawner's.
     #[serde(default)]
     pub model: Vec<String>,
+    /// The name of the runner that it is for; none is that of whoever names none.
+    #[serde(default)]
+    pub runner: Option<String>,
     /// What it can be filtered by.
     #[serde(default)]
     pub tags: Vec<String>,
@@ -138,6 +141,7 @@ impl Definition {
             ask_tools: Vec::new(),
             rules: Vec::new(),
             model: Vec::new(),
+            runner: None,
             tags: Vec::new(),
             allowed_callers: None,
             may_spawn: None,

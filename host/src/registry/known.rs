@@ -44,6 +44,8 @@ pub(super) enum Field {
     ByModels,
     /// The models that it wishes for.
     Model,
+    /// The runner that it is for.
+    Runner,
     /// What it can be filtered by.
     Tags,
     /// Most model calls.
@@ -112,6 +114,7 @@ impl Field {
             Self::MaxTurns | Self::TimeoutMs | Self::TimeoutMins => "write a number above 0",
             Self::Model => "write one name, or a list of names",
             Self::Tags => "write a list of words",
+            Self::Runner => "write the name of a configured runner",
             Self::Session => "write `true` or `false`",
             Self::OutputFormat => "write `text` or `json`",
             Self::OutputSchema => "write a JSON schema, which is a map",
@@ -213,6 +216,7 @@ const KNOWN: &[(&str, Field, &[Dialect])] = &[
     ("restrictedtools", Field::Unclear, &[]),
     ("restricttools", Field::Unclear, &[]),
     ("retry", Field::Unused, &[GooseRecipe]),
+    ("runner", Field::Runner, &[]),
     ("sandboxmode", Field::Mode, &[Codex]),
     ("session", Field::Session, &[AgentMd]),
     ("settings", Field::Settings, &[GooseRecipe]),

@@ -130,6 +130,7 @@ fn frontmatter(definition: &Definition) -> String {
         ask_tools,
         rules,
         model,
+        runner,
         tags,
         allowed_callers,
         may_spawn,
@@ -193,6 +194,9 @@ fn frontmatter(definition: &Definition) -> String {
             put("model", [one("model", json!(only)), one("model", json!(model))].concat(), &|read| read.model == *model)
         }
         _ => put("model", one("model", json!(model)), &|_| true),
+    }
+    if let Some(runner) = runner {
+        put("runner", one("runner", json!(runner)), &|_| true);
     }
     if !tags.is_empty() {
         put("tags", list("tags", tags), &|read| read.tags == *tags);

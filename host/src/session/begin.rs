@@ -5,14 +5,16 @@ use assistant_protocol::types::{AssistantBrief, Message, RunParams, ToolSpec};
 use serde_json::json;
 
 use super::answer::{self, Answering};
+use super::failed;
 use super::memory::Memory;
 use crate::conversation;
 use crate::events::{self, Kind};
 use crate::host::Host;
 use crate::limits::Limits;
 use crate::output_schema::OutputSchema;
-use crate::process_table::{self, Given, Process, ProfileName, Status};
+use crate::process_table::{self, End, Given, Process, ProfileName, Reason, Status};
 use crate::registry::Definition;
+use crate::runners;
 use crate::store::StoreError;
 use crate::tools::grants::{self, Unavailable};
 use crate::tools::profile::subagents;
@@ -74,6 +76,11 @@ pub(super) async fn load(host: &Host, process: ProcessId) -> Result<Option<Loade
         host.store().write_later(move |tx| events::record(tx, process, Kind::Status, &told)).await?;
     }
     Ok(Some(loaded))
+}
+
+/// The end of a process whose runner does not come up.
+pub(super) fn launch_failed(row: &Process, error: String) -> End {
+    failed(Reason::LaunchFailed, runners::told(row.runner.as_deref(), error))
 }
 
 /// The first `run`: the prompt with what the assistant has to know of its run, the task, and its tools.

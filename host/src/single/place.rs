@@ -116,6 +116,7 @@ mod tests {
             tools: Vec::new(),
             unavailable_tools: "[]".to_owned(),
             model: "m".to_owned(),
+            runner: None,
             turns: 0,
             tool_calls: 0,
             usage: Usage::default(),

@@ -75,6 +75,10 @@ pub(crate) struct Seen {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     cancel_requested: bool,
     model: String,
+    /// Its runner, where that is not the host's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    runner: Option<String>,
     /// When it was spawned (Unix milliseconds).
     created_at: i64,
     /// When its runner was launched, else when it was spawned.
@@ -109,6 +113,7 @@ impl Seen {
             error: row.error.clone(),
             cancel_requested: row.marked && !row.status.is_end(),
             model: row.model.clone(),
+            runner: row.runner.clone(),
             created_at: row.created_at,
             started_at: row.started_at.unwrap_or(row.created_at),
             finished_at: row.finished_at,

@@ -24,6 +24,7 @@ mod choose;
 mod depth;
 mod inputs;
 mod resume;
+mod runner;
 mod schema;
 mod tighten;
 mod told;
@@ -49,12 +50,11 @@ struct Spawn {
     assistant_id: Option<String>,
     /// Description of the task; the best match is spawned. Instead of assistant_id.
     search: Option<BySearch>,
-    /// The task, complete in itself: goal, facts, constraints, form of the result. The assistant sees nothing else of
-    /// your conversation.
+    /// The task, complete in itself: the assistant sees nothing else of your conversation.
     #[serde(default)]
     query: String,
     /// Go on with this ended process of yours, in a new one with its conversation, instead of assistant_id.
-    /// `query` says what to do next; after a failure it may be left out.
+    /// `query` says what next; after a failure it may be left out.
     resume_process_id: Option<ProcessId>,
     /// It lives on when your session ends, or you do. Default false: it ends with what spawned it.
     #[serde(default)]
@@ -75,6 +75,8 @@ struct Spawn {
     name: Option<String>,
     /// A configured model, instead of its own. Leave out normally.
     model: Option<String>,
+    /// A configured runner, likewise.
+    runner: Option<String>,
     /// Wait up to this many milliseconds for the result. Default 0, with sync the most.
     wait_ms: Option<u64>,
     /// Your word for this call: repeated with it, nothing more is started.
@@ -100,6 +102,7 @@ impl Spawn {
             self.limits,
             self.inputs,
             self.output_schema,
+            self.runner,
         ])
     }
 }
@@ -154,6 +157,7 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
     let parent = parent.map(|parent| parent.row);
     let wish: Vec<String> = params.model.iter().cloned().chain(definition.model.clone()).collect();
     let choice = choose_model(&call, &wish, params.model.as_deref(), parent.as_ref())?;
+    let runner = runner::choose(&host, params.runner.as_deref(), resumed.as_ref(), &definition)?;
     let base = parent.as_ref().and_then(|parent| parent.working_dir.clone()).map(PathBuf::from);
     let base = base.or_else(|| host.project().map(Path::to_path_buf));
     let schema = schema::wanted(&params, resumed.as_ref(), &definition).await?;
@@ -181,6 +185,8 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
         unavailable_tools: serde_json::to_string(&granted.unavailable).map_err(json_error)?,
         model_requested: wish.first().cloned(),
         model: choice.name.clone(),
+        runner,
+        keeps_runner: params.runner.is_none(),
         label: params.name.clone().or_else(|| resumed.as_ref().and_then(|resumed| resumed.label.clone())),
         detached: params.detached,
         resumed_from: params.resume_process_id,

@@ -49,11 +49,11 @@ const DESCRIPTIONS: &[(&str, &str)] = &[
     ),
     (
         "spawn_assistant",
-        "Starts an assistant on a task, in a process of its own, and returns its process_id and thread_id within a \
-         second. Name it by `assistant_id`, or give `search` to take the best match; a search that fits nothing starts \
+        "Starts an assistant on a task, in a process of its own, and returns its process_id and thread_id at \
+         once. Name it by `assistant_id`, or give `search` to take the best match; a search that fits nothing starts \
          nothing and names the nearest. The assistant knows only what you write: put goal, facts, constraints and the \
          form of the result into `query`, background into `context`. Read `unavailable_tools` and `model` in the \
-         answer, since a definition may ask for what is not here. Then spawn whatever else is independent, and follow \
+         answer, since a definition may ask for what is not here. Then spawn what else is independent, and follow \
          all with wait_assistant. `run_mode: \"sync\"` waits up to {client_wait_s} seconds for a short task; \
          `status: \"running\"` after that is normal.",
     ),

@@ -4,7 +4,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-use crate::{FAKE_RUNNER, HOST, RUNNER};
+use crate::{FAKE_RUNNER, HOST, RUNNER, runners};
 
 mod mutants;
 
@@ -15,14 +15,31 @@ fn kit(arguments: &[&str]) -> (Output, Vec<Value>) {
     (output, lines)
 }
 
+/// Plays all cases with a runner, which has to keep every rule.
+fn check(command: &[&str]) {
+    let (output, lines) = kit(&[&["--json", "--"], command].concat());
+    let failed: Vec<_> = lines.iter().filter(|line| line["verdict"] == "failed").collect();
+    assert!(failed.is_empty(), "{command:?}: {failed:#?}");
+    let count = &lines.last().expect("a last line")["count"];
+    assert!(output.status.success() && count["required_passed"].as_u64() >= Some(60), "{command:?}: {count}");
+    assert_eq!((&count["required_failed"], &count["optional_failed"]), (&0.into(), &0.into()), "{command:?}: {count}");
+}
+
 #[test]
 fn our_runner_keeps_every_rule() {
-    let (output, lines) = kit(&["--json", "--", RUNNER]);
-    let failed: Vec<_> = lines.iter().filter(|line| line["verdict"] == "failed").collect();
-    assert!(failed.is_empty(), "{failed:#?}");
-    let count = &lines.last().expect("a last line")["count"];
-    assert!(output.status.success() && count["required_passed"].as_u64() >= Some(60), "{count}");
-    assert_eq!((&count["required_failed"], &count["optional_failed"]), (&0.into(), &0.into()), "{count}");
+    check(&[RUNNER]);
+}
+
+#[test]
+fn the_examples_keep_every_rule() {
+    for (file, runner) in runners::examples() {
+        let words = std::iter::once(runner.program.as_os_str()).chain(runner.args.iter().map(AsRef::as_ref));
+        let words: Vec<&str> = words.map(|word| word.to_str().expect("UTF-8")).collect();
+        check(&words);
+        // What is said of it in the page of the protocol.
+        let lines = std::fs::read_to_string(words[1]).expect("a file").lines().count();
+        assert!(file != "runner.py" || lines < 100, "{file} has {lines} lines");
+    }
 }
 
 #[test]

@@ -61,6 +61,8 @@ mod questions;
 mod results;
 #[cfg(target_os = "linux")]
 mod rules;
+#[cfg(unix)]
+mod runners;
 mod schemas;
 #[cfg(target_os = "linux")]
 mod seeing;

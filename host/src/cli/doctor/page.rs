@@ -1,7 +1,7 @@
 //! The report, for people.
 
 use super::models::{Known, State};
-use super::{Found, Report, Source, servers};
+use super::{Found, Report, Source, runners, servers};
 use crate::cli::{ago, say};
 use crate::text::one_line;
 
@@ -23,6 +23,9 @@ pub(super) fn tell(report: &Report) {
         let note =
             if runner.host_itself { " (this program; assistant-runner beside it needs less memory)" } else { "" };
         row("runner", &format!("{}{note}", runner.program.display()));
+    }
+    for known in &report.runners {
+        row("runner", &runner(known));
     }
     let all = &report.assistants;
     row("assistants", &counts(all.assistants, all.shadowed, all.skipped, all.warnings));
@@ -64,6 +67,16 @@ fn server(known: &servers::Known) -> String {
     };
     let by = known.reached_by.as_ref().map(|by| format!(" ({by})")).unwrap_or_default();
     format!("{}{by}: {state}", known.name)
+}
+
+fn runner(known: &runners::Known) -> String {
+    let default = if known.default { " (default)" } else { "" };
+    let state = match (&known.told, known.started_ms) {
+        (Some(told), Some(ms)) => format!("{} {}, started in {ms} ms", told.name, told.version).replace(" ,", ","),
+        (None, Some(_)) => "does not work".to_owned(),
+        (_, None) => "not started".to_owned(),
+    };
+    format!("{}{default} ({}): {state}", known.name, known.command)
 }
 
 fn row(name: &str, text: &str) {

@@ -26,6 +26,8 @@ pub(super) struct Resumed {
     pub(super) output_schema: Option<Value>,
     /// The caller's name for it.
     pub(super) label: Option<String>,
+    /// The name of the runner that it had; none is the host's own.
+    pub(super) runner: Option<String>,
 }
 
 /// The process that a spawn resumes, if it does.
@@ -63,7 +65,7 @@ pub(super) async fn look(call: &Call, params: &Spawn) -> Result<Option<Resumed>,
         let given = process_table::given(db, old)?;
         let inputs = given.inputs.filter(|_| row.turns == 0);
         let (definition, output_schema) = (Arc::new(definition), given.output_schema);
-        Ok(Resumed { definition, query, context, inputs, output_schema, label: row.label })
+        Ok(Resumed { definition, query, context, inputs, output_schema, label: row.label, runner: row.runner })
     });
     looking.await.map(Some)
 }
