@@ -202,6 +202,10 @@ impl State {
         self.answering.contains_key(id)
     }
 
+    pub(super) fn is_answering_any(&self) -> bool {
+        !self.answering.is_empty()
+    }
+
     /// The other side does not need the answer to `id` any more: an id, or anything else, which is nobody's.
     pub(super) fn cancel(&self, id: &Value) {
         if let Some(token) = Id::read(&id.to_string()).and_then(|id| self.answering.get(&id)) {
@@ -335,6 +339,11 @@ impl State {
     /// Calls in flight, requests being answered, queued bytes.
     pub(super) fn sizes(&self) -> (usize, usize, u64) {
         (self.asked.len(), self.answering.len(), self.queued_bytes)
+    }
+
+    /// Whether a call of ours is not answered, as far as that still matters.
+    pub(super) fn awaits(&self, number: u64) -> bool {
+        self.ended || self.asked.contains_key(&number)
     }
 
     /// Nothing is in flight, queued, being written or counted as such.

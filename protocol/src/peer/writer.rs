@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::task::yield_now;
 use tokio::time::timeout;
 
 use super::state::{Next, State};
@@ -18,7 +19,13 @@ pub(super) async fn write(inner: Arc<Inner>, mut pipe: impl AsyncWrite + Unpin) 
         let next = inner.state().next();
         match next {
             Next::Write(lines) => write_lines(&inner, &mut pipe, &lines).await?,
-            Next::Wait => inner.to_write.notified().await,
+            Next::Wait => {
+                inner.to_write.notified().await;
+                // A runtime of many threads runs this next, before other handlers that are ready: their answers go along.
+                if inner.state().is_answering_any() {
+                    yield_now().await;
+                }
+            }
             Next::End => return Ok(()),
         }
     }

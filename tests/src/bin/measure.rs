@@ -1,14 +1,17 @@
 //! How fast it is, on this machine: `cargo build --release -p conformance --bins && target/release/measure [WHAT…]`.
 //!
-//! WHAT is `sends`, `wake`, `ask`, `poll`, `spawn`, `alive` or `cancel`; left out it is all of them. Each figure is told
+//! WHAT is `sends`, `wake`, `ask`, `poll`, `spawn`, `alive`, `cancel`, `link` or `runners`; left out it is all of them. Each figure is told
 //! beside a floor of the same run: what the machine needs for the bare parts of the same work.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use conformance::measure::{batches, beside, crowd, floor, runs, sends, side, talk};
+#[cfg(unix)]
+use conformance::measure::{link, runners};
 use conformance::timing::tell;
 
-const ALL: [&str; 7] = ["sends", "wake", "ask", "poll", "spawn", "alive", "cancel"];
+const ALL: [&str; 9] = ["sends", "wake", "ask", "poll", "spawn", "alive", "cancel", "link", "runners"];
 /// How many are alive at once.
 const CROWDS: [usize; 3] = [100, 500, 1_000];
 
@@ -16,6 +19,8 @@ fn main() -> ExitCode {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
     let done = if wanted == [side::ARGUMENT] {
         side::serve().map_err(|error| error.to_string())
+    } else if let Some(done) = asks(&wanted) {
+        done
     } else if let Some(unknown) = wanted.iter().find(|one| !ALL.contains(&one.as_str())) {
         Err(format!("`{unknown}` is none of {}", ALL.join(", ")))
     } else {
@@ -45,8 +50,32 @@ async fn measure(wanted: &[String]) -> Result<(), String> {
                     crowd::alive(&runner, count).await?;
                 }
             }
-            _ => crowd::cancel(&runner).await?,
+            "cancel" => crowd::cancel(&runner).await?,
+            pipes => by_pipes(pipes, &runner).await?,
         }
     }
+    Ok(())
+}
+
+/// The asking side of a link that is measured, where that is what this program is to be.
+#[cfg(unix)]
+fn asks(arguments: &[String]) -> Option<Result<(), String>> {
+    let (first, rest) = arguments.split_first()?;
+    (first == link::ARGUMENT).then(|| link::asks(rest))
+}
+
+#[cfg(unix)]
+async fn by_pipes(what: &str, runner: &Path) -> Result<(), String> {
+    if what == "link" { link::measure() } else { runners::measure(runner).await }
+}
+
+#[cfg(not(unix))]
+fn asks(_: &[String]) -> Option<Result<(), String>> {
+    None
+}
+
+#[cfg(not(unix))]
+async fn by_pipes(what: &str, _: &Path) -> Result<(), String> {
+    tell(&format!("`{what}` is left out: it is measured over the pipes of Unix"));
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use serde_json::json;
@@ -58,11 +58,8 @@ pub async fn poll(runner: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// A spawn until it is answered, until its runner asks the model first, and until its result is there.
-///
-/// # Errors
-/// None so far.
-pub async fn spawn(runner: &Path, floor: Floor) -> Result<(), String> {
+/// Spawns one after the other: until each is answered, and until its runner asks the model first.
+pub async fn first_requests(runner: &Path) -> (Vec<Duration>, Vec<Duration>) {
     let gate = Arc::new(Gate::new(true));
     let gated = Bed::with_model(runner, &[("x.md", &assistant("x", ""))], gate.clone());
     let client = gated.open().await;
@@ -75,6 +72,15 @@ pub async fn spawn(runner: &Path, floor: Floor) -> Result<(), String> {
         client.end(&spawned).await;
     }
     client.host.close().await;
+    (answered, asked)
+}
+
+/// A spawn until it is answered, until its runner asks the model first, and until its result is there.
+///
+/// # Errors
+/// None so far.
+pub async fn spawn(runner: &Path, floor: Floor) -> Result<(), String> {
+    let (answered, asked) = first_requests(runner).await;
     told("spawn_assistant answered, p50", p50(answered), ("a durable row", floor.row), None);
     let both = ("a process and a row", floor.process + floor.row);
     told("spawn to the first model request, p50", p50(asked), both, None);

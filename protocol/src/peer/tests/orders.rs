@@ -77,6 +77,18 @@ impl Locked {
         }
     }
 
+    /// No call is cancelled that has its answer.
+    fn assert_cancels(&self, lines: &[u8]) {
+        for line in lines.split_inclusive(|byte| *byte == b'\n') {
+            if let Incoming::Request { method, params, .. } = wire::classify(line)
+                && *method == *CancelCall::NAME
+            {
+                let number = cancelled(params).as_u64().expect("a number");
+                assert!(self.state.awaits(number), "a cancel of what is answered");
+            }
+        }
+    }
+
     /// The bounds that hold at any time.
     fn assert_bounds(&self) {
         let (asked, answering, bytes) = self.state.sizes();
@@ -175,7 +187,10 @@ fn call(side: &Side, method: &'static str, gives_up: bool) {
 fn write(side: &Side, other: &Side) -> bool {
     loop {
         let next = side.wait(|locked| match locked.state.next() {
-            Next::Write(lines) => Some(Some(lines)),
+            Next::Write(lines) => {
+                locked.assert_cancels(&lines);
+                Some(Some(lines))
+            }
             Next::Wait => None,
             Next::End => Some(None),
         });
@@ -229,8 +244,7 @@ fn take(side: &Arc<Side>, line: &[u8]) -> Option<thread::JoinHandle<()>> {
     assert!(!side.lock().state.is_answering(&id), "asked twice");
     if *method == *Ping::NAME || *method == *CancelCall::NAME {
         if *method == *CancelCall::NAME {
-            let params: CancelCallParams = serde_json::from_str(params.expect("an object")).expect("params");
-            side.change(|locked| locked.state.cancel(&params.id));
+            side.change(|locked| locked.state.cancel(&cancelled(params)));
         }
         side.change(|locked| locked.state.answer_small(Lane::Control, wire::empty_line(&id)));
         return None;
@@ -247,6 +261,12 @@ fn take(side: &Arc<Side>, line: &[u8]) -> Option<thread::JoinHandle<()>> {
             None
         }
     }
+}
+
+/// The id that a `cancel_call` names.
+fn cancelled(params: Option<&str>) -> Value {
+    let params: CancelCallParams = serde_json::from_str(params.expect("an object")).expect("params");
+    params.id
 }
 
 /// What a handler does: answers its id, at once or once it is cancelled.

@@ -1,5 +1,8 @@
 //! Both ends ask and answer at once.
 
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
 use super::*;
 
 /// 2,000 calls each way, 200 at a time, some of them large, some calling back, over a pipe of 4 KB.
@@ -258,4 +261,46 @@ async fn a_result_that_does_not_fit_is_told() {
         error.to_string(),
         "the result of `on_llm_request` does not fit: missing field `message` at line 1 column 2"
     );
+}
+
+/// Counts how often is written.
+struct Counting(DuplexStream, Arc<AtomicU32>);
+
+impl AsyncWrite for Counting {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.1.fetch_add(1, Ordering::SeqCst);
+        Pin::new(&mut self.0).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
+    }
+}
+
+/// One worker: which answers are ready together does not depend on how fast threads are.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn answers_that_are_ready_together_are_written_together() {
+    const CALLS: u64 = 20;
+    let (mut asks, reader) = duplex(8 * 1024);
+    let (writer, answers) = duplex(8 * 1024);
+    for id in 1..=CALLS {
+        let line = wire::request_line(&Id::Number(id), OnToolCall::NAME, &tool_call("echo", json!(id)));
+        asks.write_all(&line.expect("writes")).await.expect("there is room");
+    }
+    let writes = Arc::new(AtomicU32::new(0));
+    let seen = Arc::new(Seen::default());
+    let (_peer, link) = connect(reader, Counting(writer, writes.clone()), service(&seen), PeerLimits::default());
+    let link = tokio::spawn(link);
+    let mut lines = BufReader::new(answers).lines();
+    for _ in 0..CALLS {
+        lines.next_line().await.expect("the link writes").expect("the link is open");
+    }
+    let writes = writes.load(Ordering::SeqCst);
+    assert!(writes <= 3, "{CALLS} answers took {writes} writes");
+    drop(asks);
+    assert!(matches!(link.await.expect("no panic").end, LinkEnd::Eof));
 }
