@@ -2,6 +2,7 @@
 import json, os, sys
 
 MAX = 64 * 1024 * 1024  # The longest line that we take, bytes.
+CALL = ("call_id", "tool_name", "arguments")
 METHODS = {"initialize", "run", "cancel", "cancel_call", "ping", "shutdown"}
 MENDABLE = {"unknown_tool", "invalid_params", "not_permitted", "deadline_exceeded", "frame_too_large", "overloaded"}
 pipe = open(os.dup(1), "wb")
@@ -18,7 +19,7 @@ def result(call, content="The run ended before an answer came, or the arguments 
 
 class Runner:
     link, said, run_id, stop, asked = {}, [], None, False, 0  # `said` is the conversation.
-    waiting = {}  # Our requests that are not answered: the tool call of each, or None where the model is asked.
+    waiting = {}  # Our requests that are not answered: the tool call of each, or None where it asks the model.
 
     def send(self, **message):  # Half a surrogate pair is no UTF-8; it becomes an escape again.
         line = json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False).encode(errors="backslashreplace")
@@ -66,26 +67,25 @@ class Runner:
         if not self.link or self.run_id is not None: raise Failed(-32600, "invalid_request", "no run can begin now")
         files = [part for file in inputs or [] for part in (f"{file['path']}:\n{file['content']}", file.get("picture"))]
         task = [{"type": "text", "text": one} if type(one) is str else one for one in [context, *files, query] if one]
-        said = [dict(role="system", content=assistant["system_prompt"]), *(self.said[1:] if history is None else history)]
-        self.said = said + ([{"role": "user", "content": task}] if task else [])
+        new = [dict(role="system", content=assistant["system_prompt"]), *(self.said[1:] if history is None else history)]
+        self.said = new + ([{"role": "user", "content": task}] if task else [])
         self.run_id, self.content, offer = id, [], {"tools": tools} if tools else {}
         try:
             while not self.stop:
                 self.ask("on_llm_request", messages=self.said, **offer)
                 _, got = self.hear()
                 content = self.content = got["message"]["content"] or []
-                calls = [part for part in content if part["type"] == "tool_call"] if type(content) is list else []
-                self.said += [*(got.get("inserted") or []), got["message"], *map(result, calls)]
+                calls = [(it, result(it)) for it in content if it["type"] == "tool_call"] if type(content) is list else []
+                self.said += [*(got.get("inserted") or []), got["message"], *(unanswered for _, unanswered in calls)]
                 reason = got["finish_reason"] if got["finish_reason"] in ("length", "refused") else "finished"
                 if not calls: return {"stop_reason": reason, "content": content}
-                final, calls = {}, [call for call in calls if call.get("arguments_text") is None]
+                final, calls = {}, [pair for pair in calls if pair[0].get("arguments_text") is None]
                 while calls or self.waiting:
                     while calls and len(self.waiting) < 64:
-                        call = calls.pop(0)
-                        self.ask("on_tool_call", call, call_id=call["call_id"], tool_name=call["tool_name"],
-                                 arguments=call["arguments"])
-                    call, got = self.hear(MENDABLE)
-                    self.said.remove(result(call))  # Results stand in the order of the answers.
+                        call, _ = pair = calls.pop(0)
+                        self.ask("on_tool_call", pair, **{key: call[key] for key in CALL})
+                    (call, unanswered), got = self.hear(MENDABLE)
+                    self.said = [one for one in self.said if one is not unanswered]
                     self.said.append(result(call, got.get("content") or [], bool(got.get("is_error"))))
                     given = got.get("structured_content")
                     if got.get("end_run"): final = {"structured": call["arguments"] if given is None else given}

@@ -24,6 +24,7 @@ fn example(file: &str) -> PathBuf {
 }
 
 /// The examples that can be run here, by name; what is skipped is printed.
+#[expect(clippy::print_stderr, reason = "who runs the tests is told what was left out")]
 pub(crate) fn examples() -> Vec<(&'static str, RunnerCommand)> {
     let mut found = Vec::new();
     for (file, asks, program) in EXAMPLES {
@@ -33,7 +34,7 @@ pub(crate) fn examples() -> Vec<(&'static str, RunnerCommand)> {
                 let program = PathBuf::from(String::from_utf8_lossy(&told.stdout).trim());
                 found.push((file, RunnerCommand { program, args: vec![example(file).into()] }));
             }
-            None => eprintln!("SKIPPED: {file}, because {program} is not here"),
+            None => eprintln!("skipped: {file}, because {program} is not here"),
         }
     }
     found

@@ -129,7 +129,7 @@ async fn one_that_does_not_come_up_fails_its_process_and_another_one_goes_on_wit
     check("mute", "launch_failed", &["the runner `mute`: ", "no luck"]).await;
     check("deaf", "launch_failed", &["the runner `deaf`: ", "did not answer `initialize` within 3000 ms"]).await;
     check("other", "launch_failed", &["the runner `other`: ", "refused `initialize`: only version 9"]).await;
-    check("loud", "protocol_noise", &["hello"]).await;
+    check("loud", "launch_failed", &["the runner `loud`: ", "100 lines that are no messages; the first: hello"]).await;
     client.host.close().await;
 }
 
