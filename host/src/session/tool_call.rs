@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use assistant_protocol::error::{Kind, RpcError};
 use assistant_protocol::service::CallCx;
+use assistant_protocol::spec::bounds::CALL_ID_BYTES;
 use assistant_protocol::types::{ToolCallParams, ToolCallResult};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
@@ -35,17 +36,14 @@ const IN_ORDER: [&str; 7] = [
     "update_status",
 ];
 
-/// The longest id of a tool call, bytes: it is a key in the record.
-pub(super) const CALL_ID_BYTES_MAX: usize = 1024;
-
 pub(super) async fn on_tool_call(
     link: Arc<Link>,
     params: ToolCallParams,
     cx: CallCx,
 ) -> Result<ToolCallResult, RpcError> {
     link.own(params.thread_id, &params.tool_name).await?;
-    if params.call_id.len() > CALL_ID_BYTES_MAX {
-        let message = format!("the call_id has {} bytes, the most is {CALL_ID_BYTES_MAX}", params.call_id.len());
+    if params.call_id.len() > CALL_ID_BYTES {
+        let message = format!("the call_id has {} bytes, the most is {CALL_ID_BYTES}", params.call_id.len());
         return Err(RpcError::new(Kind::InvalidParams, message));
     }
     let kit = link.kit();

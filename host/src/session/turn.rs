@@ -9,6 +9,7 @@ use std::sync::{Arc, PoisonError};
 use assistant_protocol::error::{Kind, RpcError};
 use assistant_protocol::ids::MessageId;
 use assistant_protocol::service::CallCx;
+use assistant_protocol::spec::bounds::CALL_ID_BYTES;
 use assistant_protocol::types::{Content, LlmRequestParams, LlmRequestResult, Message, Part, Role, ToolSpec};
 use futures::FutureExt;
 use serde_json::json;
@@ -21,7 +22,6 @@ use super::hand_in::HandIn;
 use super::link::{Link, NotBegun, cancelled, internal, tell_delta};
 use super::stall::Noted;
 use super::stored::STORE_AGAIN;
-use super::tool_call::CALL_ID_BYTES_MAX;
 use super::watch::cut_bytes;
 use crate::blobs::{self, Given};
 use crate::caller::Caller;
@@ -75,7 +75,7 @@ impl Conversation {
         let Content::Parts(parts) = &mut message.content else { return };
         for part in parts {
             if let Part::ToolCall { call_id, .. } = part
-                && (call_id.is_empty() || call_id.len() > CALL_ID_BYTES_MAX || !self.call_ids.insert(call_id.clone()))
+                && (call_id.is_empty() || call_id.len() > CALL_ID_BYTES || !self.call_ids.insert(call_id.clone()))
             {
                 let mut number = self.call_ids.len();
                 while !self.call_ids.insert(format!("call_{number}")) {

@@ -17,6 +17,8 @@ pub const SHUTDOWN_MS: u64 = 2_000;
 pub const STALL_MS: u64 = 600_000;
 /// The answer to a `ping`, in milliseconds.
 pub const PING_MS: u64 = 10_000;
+/// The `call_id` of a tool call, in bytes: it is a key in the record.
+pub const CALL_ID_BYTES: usize = 1_024;
 /// The text of one message of a thread, in bytes.
 pub const MESSAGE_BYTES: u64 = 1024 * 1024;
 /// The result of a process, in bytes.
@@ -61,6 +63,12 @@ pub const BOUNDS: &[Bound] = &[
     ),
     fixed("id_max", ID_MAX, "as a number", "The largest id that is a number: 2^53. Ids are integers from 0."),
     fixed("id_bytes", ID_BYTES_MAX as u64, "bytes", "The longest id that is a string, in UTF-8."),
+    fixed(
+        "call_id_bytes",
+        CALL_ID_BYTES as u64,
+        "bytes",
+        "The longest `call_id`. A longer one is answered `invalid_params`; a model's own that is longer never reaches a runner.",
+    ),
     fixed(
         "in_flight",
         IN_FLIGHT_MAX as u64,

@@ -117,7 +117,7 @@ rules! {
     }
     Handshake {
         SILENT_FIRST "silent-first" Must "write nothing to stdout before it has been asked `initialize`.";
-        INITIALIZE "initialize" Must "answer `initialize` with the version that it speaks, its name, and the longest line that it takes, of at least 4,096 bytes.";
+        INITIALIZE "initialize" Must "answer `initialize` with the version that it speaks, its name, and the longest line that it takes.";
         OTHER_VERSION "other-version" Must "answer `initialize` of a version that it does not speak with the error 4011 (`unsupported_protocol`), and every `run` after that with an error.";
         INITIALIZE_FIRST "initialize-first" Must "answer a `run` that comes before `initialize` with an error.";
         INITIALIZE_ONCE "initialize-once" Must "answer a second `initialize` with an error, and go on as before.";
@@ -181,7 +181,7 @@ mod tests {
 
     use super::*;
     use crate::error::Kind;
-    use crate::peer::{IN_FLIGHT_MAX, LEAST_FRAME_BYTES};
+    use crate::peer::IN_FLIGHT_MAX;
     use crate::spec::bounds::SHUTDOWN_MS;
     use crate::types::MAX_FRAME_BYTES;
     use crate::wire::{ID_BYTES_MAX, ID_MAX};
@@ -189,9 +189,8 @@ mod tests {
     #[test]
     fn what_rules_say_of_bounds_and_kinds_is_what_the_code_has() {
         let says = |rule: Rule, words: String| assert!(rule.text.contains(&words), "{}: {words}", rule.name);
-        assert_eq!((ID_MAX, ID_BYTES_MAX, LEAST_FRAME_BYTES), (1 << 53, 1_024, 4_096));
+        assert_eq!((ID_MAX, ID_BYTES_MAX), (1 << 53, 1_024));
         says(REQUESTS_ONLY, "2^53, or a string of at most 1,024 bytes".to_owned());
-        says(INITIALIZE, "at least 4,096 bytes".to_owned());
         says(MANY_CALLS, format!("at most {IN_FLIGHT_MAX} requests"));
         says(LONG_LINES, format!("{} MiB as a rule", MAX_FRAME_BYTES >> 20));
         says(END_OF_STDIN, format!("within {} seconds", SHUTDOWN_MS / 1_000));

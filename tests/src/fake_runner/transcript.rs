@@ -124,7 +124,14 @@ impl Transcript {
             Ok(step) => Ok((number, step)),
             Err(wrong) => Err((number, wrong)),
         });
-        Ok(Self { steps: steps.collect::<Result<_, _>>()? })
+        let steps = steps.collect::<Result<Vec<_>, _>>()?;
+        if steps.is_empty() {
+            return Err((
+                text.lines().count().max(1),
+                "there is no step: a runner that does nothing proves nothing".to_owned(),
+            ));
+        }
+        Ok(Self { steps })
     }
 }
 
@@ -324,6 +331,8 @@ mod tests {
             assert!(told.0 == line && told.1.contains(wrong), "{text}: {told:?}");
         };
         check("# fine\n\n{\"wait\":\"run\"}\n{\"wait\":", 4, "no JSON");
+        check("# nothing\n\n", 2, "there is no step");
+        check("", 1, "there is no step");
         check("[]", 1, "a step is an object");
         check("{\"wate\":\"run\"}", 1, "no step has the fields wate");
         check("{\"wait\":\"run\",\"id\":1}", 1, "the step `wait` has no field `id`");

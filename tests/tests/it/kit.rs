@@ -8,8 +8,6 @@ use crate::{FAKE_RUNNER, HOST, RUNNER, runners};
 
 mod mutants;
 
-mod mutants;
-
 fn kit(arguments: &[&str]) -> (Output, Vec<Value>) {
     let output = Command::new(HOST).arg("conformance").args(arguments).output().expect("the program runs");
     let text = String::from_utf8(output.stdout.clone()).expect("UTF-8");
