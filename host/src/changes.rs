@@ -229,6 +229,8 @@ fn changes_the_row(kind: Kind) -> bool {
         | Kind::Stderr
         | Kind::Link
         | Kind::Refused
-        | Kind::Server => false,
+        | Kind::Server
+        | Kind::Run
+        | Kind::Asked => false,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -40,6 +40,7 @@ mod processes;
 mod prompt;
 mod ps;
 mod remove;
+mod replay;
 mod report;
 mod run;
 mod seat;
@@ -55,6 +56,9 @@ mod talk;
 mod trust;
 mod vacuum;
 mod wait;
+mod words;
+
+use words::{ago, counted, now_ms, shown, size};
 
 /// What a command ends with when it fails.
 const FAILED: u8 = 1;
@@ -121,6 +125,8 @@ enum Command {
     Ps(ps::PsArgs),
     /// Show what a process did
     Logs(logs::LogsArgs),
+    /// Play a recorded run again, without a model: is every request of the runner the same?
+    Replay(replay::ReplayArgs),
     /// Wait until processes have ended
     Wait(wait::WaitArgs),
     /// Sum up what was done, how it ended and what it cost
@@ -289,6 +295,7 @@ async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Command::Run(args) => run::run(&places, args).await,
         Command::Ps(args) => ps::ps(&places, &args).await,
         Command::Logs(args) => logs::logs(&places, &args).await,
+        Command::Replay(args) => replay::replay(&places, args).await,
         Command::Wait(args) => wait::wait(&places, &args).await,
         Command::Report(args) => report::report(&places, &args).await,
         Command::Spawn(args) => spawn::spawn(&places, &args).await,
@@ -335,31 +342,6 @@ fn start_log(cli: &Cli) {
     }
 }
 
-/// The time of the machine, Unix milliseconds.
-fn now_ms() -> i64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-}
-
-/// How long ago a time is, for people.
-fn ago(at: i64) -> String {
-    crate::text::duration(now_ms() - at)
-}
-
-/// A size in bytes, for people.
-fn size(bytes: u64) -> String {
-    const MIB: u64 = 1024 * 1024;
-    match bytes {
-        ..MIB => format!("{} KiB", bytes.div_ceil(1024)),
-        MIB.. => format!("{}.{} MiB", bytes / MIB, bytes % MIB * 10 / MIB),
-    }
-}
-
-/// So many of something.
-fn counted(count: usize, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
-}
-
 /// Data that could not be written: the command has failed, whatever it did.
 static UNSAID: AtomicBool = AtomicBool::new(false);
 
@@ -380,11 +362,6 @@ fn say(text: &str) {
 /// Writes talk to stderr; where that is closed there is nobody to tell.
 fn talk(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
-}
-
-/// A path as JSON has it, which has no place for bytes that are no text.
-fn shown(path: &Path) -> String {
-    path.display().to_string()
 }
 
 /// Profiles whose name is all that they need.

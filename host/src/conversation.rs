@@ -141,6 +141,15 @@ pub fn history(db: &Connection, process: ProcessId) -> Result<Vec<Message>, Stor
     Ok(messages)
 }
 
+/// The place of what was recorded last of all conversations; 0 where nothing is.
+///
+/// # Errors
+/// The store's.
+pub(crate) fn newest(db: &Connection) -> Result<i64, StoreError> {
+    let mut look = db.prepare_cached("SELECT coalesce(max(seq), 0) FROM conversations")?;
+    Ok(look.query_row([], |row| row.get(0))?)
+}
+
 /// The hash of each message as recorded, in order: what a runner holds is compared with it.
 ///
 /// # Errors

@@ -12,6 +12,7 @@ use crate::names::named;
 use crate::process_table::{id, optional_id};
 use crate::store::{StoreError, Tx};
 
+pub(crate) mod recorded;
 mod words;
 
 pub(crate) use words::in_words;
@@ -43,6 +44,10 @@ named! {
         Stderr = "stderr",
         /// What was odd about the link.
         Link = "link",
+        /// The runner is asked to run, to stop or to take a message, or has answered that.
+        Run = "run",
+        /// A request of the runner that no other event tells of, or whose answer is an error.
+        Asked = "asked",
     }
 }
 

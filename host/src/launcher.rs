@@ -71,7 +71,6 @@ pub(crate) fn launch(runner: &RunnerCommand, dir: &Path, process: &Process) -> R
 ///
 /// # Errors
 /// In words, with the program named.
-#[cfg(feature = "cli")]
 pub(crate) fn launch_apart(runner: &RunnerCommand, dir: &Path) -> Result<Launched, String> {
     launch_with(runner, dir, |_| {})
 }

@@ -17,6 +17,7 @@
 //!   (pictures, files and long texts), [`events`] and [`changes`], all over [`store`] (SQLite, one writer);
 //! * outside: `supervisor`, [`launcher`], [`runners`] (whose runner), [`model`], [`servers`] (tools of others), [`hooks`];
 //! * results: [`output_schema`];
+//! * again: [`replay`], a recorded run with no model and no tools;
 //! * people: [`config`], [`single`] (one subagent, of a file of its own), [`trust`], `cli` (feature `cli`), [`text`];
 //! * runners of others: `conformance` (the kit, feature `cli`);
 //! * shared: `names` (enums whose names are stored), `whole` (files that are written whole or not at all).
@@ -94,6 +95,7 @@ mod names;
 pub mod output_schema;
 pub mod process_table;
 pub mod registry;
+pub mod replay;
 pub mod runners;
 pub mod search;
 pub mod servers;

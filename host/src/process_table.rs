@@ -31,7 +31,7 @@ pub use end::{
     End, Settled, Took, UNTIL_THEN, cancel, cancel_marked, end, end_the_living, final_words, keep, recover,
     resume_unsettled, settle,
 };
-pub use given::{Given, definition, given, limits, repair};
+pub use given::{Given, definition, given, given_tools, keep_given_tools, limits, repair};
 pub use keys::{Keyed, keep_keyed, keyed};
 pub use line::TOO_LONG as NOT_CONTINUED;
 pub use pictures::{keep_pictures, pictures};

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use assistant_protocol::ids::ProcessId;
 use assistant_protocol::methods::{Cancel, Initialize, Run, Shutdown};
-use assistant_protocol::peer::{self, CallError, LinkEnd, Oddities, Peer, PeerLimits};
+use assistant_protocol::peer::{self, CallError, Peer, PeerLimits};
 use assistant_protocol::types::{
-    CancelParams, Empty, HostCapabilities, InitializeParams, MAX_FRAME_BYTES, PROTOCOL_VERSION, Program, RunLimits,
-    RunParams, RunResult,
+    CancelParams, Empty, HostCapabilities, InitializeParams, MAX_FRAME_BYTES, PROTOCOL_VERSION, Program, RunParams,
+    RunResult,
 };
 use serde_json::json;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -25,6 +25,7 @@ use crate::tools::grants::Unavailable;
 
 mod account;
 mod answer;
+mod answered;
 mod begin;
 mod context;
 mod deliver;
@@ -35,6 +36,7 @@ mod kit;
 mod link;
 mod memory;
 mod permit;
+mod recorded;
 mod stall;
 mod stderr;
 mod stored;
@@ -48,6 +50,7 @@ use begin::{Loaded, first_run, launch_failed, load};
 use deliver::Delivery;
 use kit::Kit;
 use link::Link;
+use recorded::told_limits;
 use stall::Stalled;
 use stored::{STORE_AGAIN, stored};
 use watch::{LinkTask, Stop, cut_bytes, told_to_stop};
@@ -57,8 +60,6 @@ use went::Went;
 const CLOSING_MS: u64 = 500;
 /// How long a killed runner is waited for.
 const KILLED_WITHIN: Duration = Duration::from_secs(10);
-/// Lines of stderr that an error quotes.
-const STDERR_LINES: usize = 5;
 
 /// Runs a process that is `starting` to its end. All errors become the end of the process.
 pub(crate) async fn run(host: Host, process: ProcessId) {
@@ -93,7 +94,8 @@ async fn run_to_the_end(host: &Host, process: ProcessId) -> Result<(), StoreErro
         Ok(()) => {
             let lacking = runner.fit_out(&loaded).await;
             let tools = runner.link.kit().specs();
-            runner.drive(first_run(loaded, tools, lacking)).await
+            let known = loaded.definition.system_prompt.len();
+            runner.drive(first_run(loaded, tools, lacking), known).await
         }
         Err(error) => runner.end(error).await,
     };
@@ -161,11 +163,7 @@ impl Runner {
             host: Program { name: "assistant-host".into(), version: env!("CARGO_PKG_VERSION").into() },
             max_frame_bytes: MAX_FRAME_BYTES,
             capabilities: HostCapabilities::default(),
-            limits: RunLimits {
-                turns: Some(self.limits.turns),
-                tool_calls: Some(self.limits.tool_calls),
-                wall_ms: Some(self.limits.wall_ms),
-            },
+            limits: told_limits(&self.limits),
         };
         let within = Duration::from_millis(self.limits.launch_ms);
         let peer = self.peer.clone();
@@ -212,15 +210,18 @@ impl Runner {
         lacking
     }
 
-    /// Runs, settles, and runs again while there is mail, until the process has ended.
-    async fn drive(&mut self, first: RunParams) -> Result<(), StoreError> {
+    /// Runs, settles, and runs again while there is mail, until the process has ended. Of the first prompt, the first
+    /// `known` bytes stand in the definition.
+    async fn drive(&mut self, first: RunParams, known: usize) -> Result<(), StoreError> {
         // The runner keeps its conversation: a history given again would take the place of what was said since.
         let again = RunParams { query: None, context: None, inputs: None, history: None, ..first.clone() };
         let mut params = first;
         loop {
             self.link.begin_run();
+            self.link.runs(&params, known).await;
             let (end, pictures) = match self.run_once(&params).await {
                 Outcome::Answered(answer) => {
+                    self.link.ran(&answer).await;
                     let (answer, pictures) = self.put_away(answer).await?;
                     (self.judge(answer).await, pictures)
                 }
@@ -280,12 +281,16 @@ impl Runner {
             Stop::Cancelled | Stop::TimedOut | Stop::Stalled(_) => self.patience(self.limits.grace_ms),
         };
         let cancel = CancelParams { reason: self.why(stop), grace_ms };
+        self.link.cancels(&cancel).await;
         let asked = async { tokio::join!(peer.call::<Cancel>(&cancel), run).1.1 };
         let handed_in = timeout(Duration::from_millis(grace_ms), asked).await;
         if handed_in.is_err() && grace_ms > 0 {
             self.link
                 .record(events::Kind::Link, json!({ "limit": "grace_ms", "unanswered": "cancel", "ms": grace_ms }))
                 .await;
+        }
+        if let Ok(answer) = &handed_in {
+            self.link.ran(answer).await;
         }
         let text = handed_in.ok().and_then(Result::ok).map(|result| result.content.as_text().into_owned());
         let text = text.map(|text| cut_bytes(text, self.limits.result_bytes));
@@ -323,40 +328,6 @@ impl Runner {
 
     async fn end(&mut self, how: End) -> Result<(), StoreError> {
         end(&self.host, self.process, how).await
-    }
-
-    /// The reason and the words for a link that has ended before its run did.
-    async fn how_it_went(&mut self) -> (Reason, String) {
-        self.running.ended().await;
-        let (end, oddities) = match self.running.report.take() {
-            Some(report) => (report.end, report.oddities),
-            None => (LinkEnd::Closed, Oddities::default()),
-        };
-        self.link.note(&oddities).await;
-        match end {
-            LinkEnd::Eof | LinkEnd::Closed | LinkEnd::WriteError(_) => {
-                let within = Duration::from_millis(self.limits.shutdown_ms);
-                let exit = match timeout(within, self.child.exited()).await {
-                    Ok(Ok(status)) => format!("exited with {}", launcher::code(status)),
-                    _ => "closed its pipe".to_owned(),
-                };
-                let said = self.stderr.last(STDERR_LINES).await;
-                let said = if said.is_empty() { String::new() } else { format!("; it said: {said}") };
-                (Reason::RunnerExited, format!("the runner {exit} before its run ended{said}"))
-            }
-            LinkEnd::Noise { count } => {
-                let first = oddities.junk.first().cloned().unwrap_or_default();
-                (
-                    Reason::ProtocolNoise,
-                    format!("the runner wrote {count} lines that are no messages; the first: {first}"),
-                )
-            }
-            LinkEnd::FrameTooLarge => {
-                (Reason::ProtocolError, format!("the runner wrote a line of more than {MAX_FRAME_BYTES} bytes"))
-            }
-            LinkEnd::WriteStuck => (Reason::ProtocolError, "the runner does not read its pipe".to_owned()),
-            LinkEnd::ReadError(error) => (Reason::RunnerExited, format!("the runner's pipe cannot be read: {error}")),
-        }
     }
 
     /// Ends the runner: asks it, closes its stdin, and kills its whole group if it has not gone then.

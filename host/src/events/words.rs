@@ -53,9 +53,32 @@ pub(crate) fn in_words(kind: &str, data: &Value) -> Option<String> {
             format!("{} of its result was too large and was left out (limit {})", text("left_out"), text("limit"))
         }
         "link" => format!("odd lines on its pipe: {data}"),
+        "run" | "asked" => passed(kind, data)?,
         _ => data.to_string(),
     };
     Some(one_line(&line))
+}
+
+/// What passed between the host and the runner, where no other event tells it.
+fn passed(kind: &str, data: &Value) -> Option<String> {
+    let text = |key: &str| data[key].as_str().map(str::to_owned);
+    let failed = data["error"]["message"].as_str().map(|message| format!(" with an error: {message}"));
+    match kind {
+        "run" if data["run"].is_u64() => Some(format!("is asked to run ({})", data["run"])),
+        "run" if data["answered"].is_u64() => {
+            Some(format!("answered its run ({}){}", data["answered"], failed.or_else(|| ended(data))?))
+        }
+        "asked" if data["left_off"] == true => Some("asked more than is recorded".to_owned()),
+        "run" => text("cancel").map(|why| format!("is asked to stop: {why}")),
+        _ => {
+            let what = text("tool").or_else(|| text("method"))?;
+            Some(format!("{what} was answered{}", failed.unwrap_or_default()))
+        }
+    }
+}
+
+fn ended(data: &Value) -> Option<String> {
+    data["stop_reason"].as_str().map(|reason| format!(": {reason}"))
 }
 
 fn tokens(value: &Value) -> String {
@@ -93,5 +116,14 @@ mod tests {
         );
         check("progress", json!({ "text": "\u{1b}[2J" }), "\u{fffd}[2J");
         check("tool_result", json!({ "tool": "x", "is_error": false }), "");
+        check("run", json!({ "run": 2, "query": "q" }), "is asked to run (2)");
+        check("run", json!({ "answered": 1, "stop_reason": "finished" }), "answered its run (1): finished");
+        check("run", json!({ "answered": 1, "error": { "message": "m" } }), "answered its run (1) with an error: m");
+        check("run", json!({ "cancel": "cancelled", "grace_ms": 5 }), "is asked to stop: cancelled");
+        check("run", json!({ "deliver": "0" }), "");
+        check("asked", json!({ "method": "recv_message", "result": {} }), "recv_message was answered");
+        check("asked", json!({ "left_off": true }), "asked more than is recorded");
+        let told = json!({ "method": "on_tool_call", "tool": "x", "error": { "message": "m" } });
+        check("asked", told, "x was answered with an error: m");
     }
 }

@@ -1,14 +1,14 @@
 //! What a process was given when it was spawned, apart from its row: read where it begins, and where it is gone on with.
 
 use assistant_protocol::ids::ProcessId;
-use assistant_protocol::types::Input;
-use rusqlite::Connection;
+use assistant_protocol::types::{Input, ToolSpec};
+use rusqlite::{Connection, OptionalExtension};
 use serde_json::{Value, json};
 
 use super::{Process, columns};
 use crate::events;
 use crate::limits::Limits;
-use crate::registry::Definition;
+use crate::registry::{Definition, sha256_hex};
 use crate::store::{StoreError, Tx};
 
 /// Files and the schema of the result.
@@ -67,4 +67,32 @@ pub fn definition(db: &Connection, process: &Process) -> Result<Definition, Stor
     let mut look = db.prepare_cached("SELECT definition FROM snapshots WHERE hash = ?1")?;
     let json: String = look.query_row([&process.snapshot], |row| row.get(0))?;
     serde_json::from_str(&json).map_err(StoreError::damaged)
+}
+
+/// Keeps the tools that a process is given, as JSON: once for all that are given the same.
+///
+/// # Errors
+/// The store's.
+pub fn keep_given_tools(tx: &Tx<'_>, process: ProcessId, tools: &str) -> Result<(), StoreError> {
+    let hash = sha256_hex(tools.as_bytes());
+    tx.db
+        .prepare_cached("INSERT INTO snapshots (hash, definition) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?
+        .execute((&hash, tools))?;
+    tx.db
+        .prepare_cached("UPDATE assistant_processes SET given_tools = ?2 WHERE process_id = ?1")?
+        .execute((process.to_string(), hash))?;
+    Ok(())
+}
+
+/// The tools that a process was given; none where that is not recorded.
+///
+/// # Errors
+/// The store's.
+pub fn given_tools(db: &Connection, process: ProcessId) -> Result<Option<Vec<ToolSpec>>, StoreError> {
+    let mut look = db.prepare_cached(
+        "SELECT s.definition FROM assistant_processes p JOIN snapshots s ON s.hash = p.given_tools
+         WHERE p.process_id = ?1",
+    )?;
+    let json: Option<String> = look.query_row([process.to_string()], |row| row.get(0)).optional()?;
+    json.map(|json| serde_json::from_str(&json).map_err(StoreError::damaged)).transpose()
 }

@@ -175,7 +175,8 @@ pub(crate) fn sweep(tx: &Tx<'_>, limits: &Limits) -> Result<bool, StoreError> {
     for (part, until) in [
         (
             "DELETE FROM snapshots WHERE hash IN (SELECT hash FROM snapshots s WHERE ?1 IS NOT NULL AND NOT EXISTS
-               (SELECT 1 FROM assistant_processes WHERE snapshot = s.hash) LIMIT ?2)",
+               (SELECT 1 FROM assistant_processes WHERE snapshot = s.hash) AND NOT EXISTS
+               (SELECT 1 FROM assistant_processes WHERE given_tools = s.hash) LIMIT ?2)",
             until,
         ),
         (

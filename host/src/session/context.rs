@@ -3,11 +3,15 @@
 use std::sync::Arc;
 
 use assistant_protocol::error::RpcError;
+use assistant_protocol::methods::{Method, OnAggregateServiceContext};
 use assistant_protocol::service::CallCx;
 use assistant_protocol::types::{ContextParams, ServiceContext};
 
 use super::link::{Link, internal};
 use crate::caller::Caller;
+
+/// The method.
+const METHOD: &str = OnAggregateServiceContext::NAME;
 
 /// Answers `on_aggregate_service_context`.
 pub(super) async fn on_aggregate_service_context(
@@ -15,10 +19,13 @@ pub(super) async fn on_aggregate_service_context(
     params: ContextParams,
     cx: CallCx,
 ) -> Result<ServiceContext, RpcError> {
-    link.own(params.thread_id, "on_aggregate_service_context").await?;
+    link.in_a_run()?;
     let looked = async {
+        link.own(params.thread_id, METHOD).await?;
         let told = link.host.service_context(Caller::Process(link.row.id)).await;
         told.map_err(|error| internal(&error))
     };
-    link.while_needed(&cx, looked).await
+    let answer = link.while_needed(&cx, looked).await;
+    link.answers(METHOD, &params, &answer).await;
+    answer
 }

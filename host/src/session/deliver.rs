@@ -23,7 +23,7 @@ use serde_json::json;
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinHandle;
 
-use super::{Runner, Went};
+use super::{Runner, Went, recorded};
 use crate::host::Host;
 use crate::message_box::{self, Boxed};
 use crate::store::StoreError;
@@ -180,7 +180,14 @@ impl Giver {
         if queued == 0 {
             return Ok(false);
         }
-        let next = self.host.store().write(move |tx| message_box::being_given(tx, process)).await.map_err(because)?;
+        let next = self.host.store().write(move |tx| {
+            let next = message_box::being_given(tx, process)?;
+            if let Some(next) = &next {
+                recorded::gives(tx, process, next.mail.id)?;
+            }
+            Ok(next)
+        });
+        let next = next.await.map_err(because)?;
         let Some(next) = next else { return Ok(false) };
         let params = DeliverMessageParams { message: next.mail.clone() };
         let (place, answer) = self.peer.call_in_order::<DeliverMessage>(&params).await;

@@ -1,18 +1,24 @@
 //! What came of a `run`, and what that means for the process.
 
+use std::time::Duration;
+
 use assistant_protocol::error::{Kind, RpcError};
-use assistant_protocol::peer::CallError;
-use assistant_protocol::types::{RunResult, StopReason};
+use assistant_protocol::peer::{CallError, LinkEnd, Oddities};
+use assistant_protocol::types::{MAX_FRAME_BYTES, RunResult, StopReason};
 
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use super::{Runner, cut_bytes, failed};
 use crate::process_table::{End, Reason};
 use crate::text::cut;
-use crate::{events, output_schema};
+use crate::{events, launcher, output_schema};
 
 /// Characters of a runner's error that become its process's.
 pub(super) const ERROR_CHARS_MAX: usize = 2_000;
+
+/// Lines of stderr that an error quotes.
+const STDERR_LINES: usize = 5;
 
 impl Runner {
     /// What an answered `run` means for the process.
@@ -54,6 +60,40 @@ impl Runner {
             StopReason::Cancelled => {
                 failed(Reason::ProtocolError, "the runner answered `cancelled`, and nobody had asked for it")
             }
+        }
+    }
+
+    /// The reason and the words for a link that has ended before its run did.
+    pub(super) async fn how_it_went(&mut self) -> (Reason, String) {
+        self.running.ended().await;
+        let (end, oddities) = match self.running.report.take() {
+            Some(report) => (report.end, report.oddities),
+            None => (LinkEnd::Closed, Oddities::default()),
+        };
+        self.link.note(&oddities).await;
+        match end {
+            LinkEnd::Eof | LinkEnd::Closed | LinkEnd::WriteError(_) => {
+                let within = Duration::from_millis(self.limits.shutdown_ms);
+                let exit = match timeout(within, self.child.exited()).await {
+                    Ok(Ok(status)) => format!("exited with {}", launcher::code(status)),
+                    _ => "closed its pipe".to_owned(),
+                };
+                let said = self.stderr.last(STDERR_LINES).await;
+                let said = if said.is_empty() { String::new() } else { format!("; it said: {said}") };
+                (Reason::RunnerExited, format!("the runner {exit} before its run ended{said}"))
+            }
+            LinkEnd::Noise { count } => {
+                let first = oddities.junk.first().cloned().unwrap_or_default();
+                (
+                    Reason::ProtocolNoise,
+                    format!("the runner wrote {count} lines that are no messages; the first: {first}"),
+                )
+            }
+            LinkEnd::FrameTooLarge => {
+                (Reason::ProtocolError, format!("the runner wrote a line of more than {MAX_FRAME_BYTES} bytes"))
+            }
+            LinkEnd::WriteStuck => (Reason::ProtocolError, "the runner does not read its pipe".to_owned()),
+            LinkEnd::ReadError(error) => (Reason::RunnerExited, format!("the runner's pipe cannot be read: {error}")),
         }
     }
 

@@ -34,6 +34,7 @@ use super::context::on_aggregate_service_context;
 use super::hand_in::LastTurn;
 use super::kit::Kit;
 use super::permit;
+use super::recorded::Record;
 use super::stall::Pulse;
 use super::tool_call;
 use super::turn::{self, Conversation};
@@ -67,6 +68,8 @@ pub(super) struct Link {
     pub(super) pulse: Pulse,
     /// The result that has to fit a schema.
     pub(super) answering: Option<Answering>,
+    /// What passes, as far as no event of a call tells it.
+    pub(super) recorded: Record,
     /// Set before the first `run`.
     kit: OnceLock<Arc<Kit>>,
 }
@@ -100,6 +103,7 @@ impl Link {
             refused: AtomicU32::new(0),
             last_turn: LastTurn::default(),
             answering,
+            recorded: Record::default(),
             kit: OnceLock::new(),
         }
     }
@@ -206,7 +210,7 @@ impl Link {
     }
 
     /// Nothing is done for a runner that was not asked for anything.
-    fn in_a_run(&self) -> Result<(), RpcError> {
+    pub(super) fn in_a_run(&self) -> Result<(), RpcError> {
         if self.run_token().is_cancelled() { Err(cancelled("no run is in flight")) } else { Ok(()) }
     }
 
@@ -287,19 +291,30 @@ async fn mailbox<P, R>(
 ) -> Result<R, RpcError>
 where
     P: Serialize,
+    R: Serialize + DeserializeOwned,
+{
+    // What no run needs belongs to no record of one.
+    link.in_a_run()?;
+    let answer = ask_box(&link, tool, thread, &params, cx).await;
+    link.answers(tool, &params, &answer).await;
+    answer
+}
+
+async fn ask_box<P, R>(link: &Link, tool: &'static str, thread: ThreadId, params: &P, cx: CallCx) -> Result<R, RpcError>
+where
+    P: Serialize,
     R: DeserializeOwned,
 {
-    link.in_a_run()?;
     if !link.row.tools.iter().any(|granted| granted == tool) {
         let message = format!("the definition of `{}` grants no {tool}", link.row.assistant_id);
-        permit::refuse(&link, None, tool, &message, &Value::Null).await;
+        permit::refuse(link, None, tool, &message, &Value::Null).await;
         return Err(RpcError::new(Kind::NotPermitted, message).with("thread_id", thread.to_string()));
     }
     let internal = |error: serde_json::Error| RpcError::new(Kind::InternalError, error.to_string());
-    let Value::Object(arguments) = serde_json::to_value(&params).map_err(internal)? else {
+    let Value::Object(arguments) = serde_json::to_value(params).map_err(internal)? else {
         return Err(RpcError::new(Kind::InvalidParams, "the params are an object"));
     };
-    permit::permit_method(&link, tool, &arguments).await?;
+    permit::permit_method(link, tool, &arguments).await?;
     let _in_flight = link.pulse.exempt();
     let caller = Caller::Process(link.row.id);
     // It stands in no conversation: what it hands over is the runner's as soon as it is answered.
@@ -310,7 +325,7 @@ where
         match tools::call(&link.host, caller, tool, arguments, cx.cancelled.clone(), along).await {
             Ok(output) => serde_json::from_value(output.value).map_err(internal),
             Err(CallError::Tool(error)) => {
-                permit::note(&link, None, tool, &error).await;
+                permit::note(link, None, tool, &error).await;
                 let kind = match error.code.as_str() {
                     "not_permitted" => Kind::NotPermitted,
                     "internal" => Kind::InternalError,

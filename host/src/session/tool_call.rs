@@ -41,7 +41,26 @@ pub(super) async fn on_tool_call(
     params: ToolCallParams,
     cx: CallCx,
 ) -> Result<ToolCallResult, RpcError> {
-    link.own(params.thread_id, &params.tool_name).await?;
+    link.in_a_run()?;
+    let (mut repeated, mut begun) = (false, false);
+    let answered = match link.own(params.thread_id, &params.tool_name).await {
+        Ok(()) => answer_call(&link, &params, &cx, &mut begun, &mut repeated).await,
+        Err(error) => Err(error),
+    };
+    if answered.is_err() || repeated {
+        link.answers_call(&params, begun, answered.as_ref().err()).await;
+    }
+    answered
+}
+
+/// Tells by `has_begun` that the call is in the record, by `repeated` that it was there before.
+async fn answer_call(
+    link: &Arc<Link>,
+    params: &ToolCallParams,
+    cx: &CallCx,
+    has_begun: &mut bool,
+    repeated: &mut bool,
+) -> Result<ToolCallResult, RpcError> {
     if params.call_id.len() > CALL_ID_BYTES {
         let message = format!("the call_id has {} bytes, the most is {CALL_ID_BYTES}", params.call_id.len());
         return Err(RpcError::new(Kind::InvalidParams, message));
@@ -53,7 +72,7 @@ pub(super) async fn on_tool_call(
             Some(rule) => (format!("no tool of this assistant: {rule}"), format!("`{shown}` is not permitted: {rule}")),
             None => ("no tool of this assistant has that name".to_owned(), format!("there is no tool `{shown}`")),
         };
-        permit::refuse(&link, Some(&params.call_id), &shown, &rule, &params.arguments).await;
+        permit::refuse(link, Some(&params.call_id), &shown, &rule, &params.arguments).await;
         let message = format!("{message}; this assistant has: {}", kit.names());
         return Err(RpcError::new(Kind::UnknownTool, message));
     };
@@ -62,7 +81,7 @@ pub(super) async fn on_tool_call(
             cx.turn.come().await;
             Ok(())
         };
-        link.while_needed(&cx, its_turn).await?;
+        link.while_needed(cx, its_turn).await?;
     } else {
         cx.turn.pass();
     }
@@ -82,9 +101,9 @@ pub(super) async fn on_tool_call(
         Ok(begun)
     });
     let _in_flight = link.pulse.exempt();
-    let call = || link.while_needed(&cx, call_tool(&link, item, &params, &cx, &recorder));
+    let call = || link.while_needed(cx, call_tool(link, item, params, cx, &recorder));
     // A question is asked once, however often a call is made.
-    let at_once = tools::only_looks(&link.host, &params.tool_name) && !permit::asks(&link, item, &params.arguments);
+    let at_once = tools::only_looks(&link.host, &params.tool_name) && !permit::asks(link, item, &params.arguments);
     let (begun, called) = if at_once {
         let (begun, called) = tokio::join!(begun, call());
         (begun?, Some(called))
@@ -92,19 +111,22 @@ pub(super) async fn on_tool_call(
         (begun.await?, None)
     };
     match begun {
-        Begun::Repeated(result) => return Ok(*result),
+        Begun::Repeated(result) => {
+            *repeated = true;
+            return Ok(*result);
+        }
         Begun::InFlight => {
             let message = format!("the call `{}` is being answered already", params.call_id);
             return Err(RpcError::new(Kind::InvalidRequest, message));
         }
-        Begun::New => {}
+        Begun::New => *has_begun = true,
     }
     let called = match called {
         Some(called) => called,
         None => call().await,
     };
     let called = match called {
-        Ok(called) => link.while_needed(&cx, finish(&link, &recorder, called)).await,
+        Ok(called) => link.while_needed(cx, finish(link, &recorder, called)).await,
         Err(error) => Err(error),
     };
     if let Err(error) = &called {

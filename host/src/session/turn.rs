@@ -17,18 +17,18 @@ use tokio::sync::OwnedMutexGuard;
 
 use super::account::Account;
 use super::answer::FINAL_ANSWER;
-use super::given::store_with;
+use super::answered::{model_failed, record_answer, tools_called};
 use super::hand_in::HandIn;
 use super::link::{Link, NotBegun, cancelled, internal, tell_delta};
+use super::recorded::{Asked, Before};
 use super::stall::Noted;
 use super::stored::STORE_AGAIN;
-use super::watch::cut_bytes;
-use crate::blobs::{self, Given};
+use crate::blobs;
 use crate::caller::Caller;
 use crate::model::answer_with_retries;
 use crate::model::{Answer, Ask, ModelError, ModelErrorKind, Progress, ToolChoice};
 use crate::process_table;
-use crate::store::{BUDGETS, StoreError, Tx};
+use crate::store::BUDGETS;
 use crate::tools::service_context::State;
 use crate::{conversation, events, message_box};
 
@@ -47,6 +47,8 @@ pub(super) struct Conversation {
     context: Option<Message>,
     /// Ids of tool calls so far: a provider may give one twice.
     call_ids: HashSet<String>,
+    /// What the last event of a model call tells.
+    recorded: Before,
 }
 
 impl Conversation {
@@ -92,21 +94,34 @@ pub(super) async fn on_llm_request(
     params: LlmRequestParams,
     cx: CallCx,
 ) -> Result<LlmRequestResult, RpcError> {
-    link.own(params.thread_id, "on_llm_request").await?;
-    link.while_needed(&cx, turn(&link, params)).await
-}
-
-async fn turn(link: &Arc<Link>, params: LlmRequestParams) -> Result<LlmRequestResult, RpcError> {
+    link.in_a_run()?;
+    let asked = Arc::new(link.asks_model(&params));
     let (system, held): (Vec<_>, Vec<_>) =
         params.messages.into_iter().partition(|message| message.role == Role::System);
     let held = Arc::new(held);
-    let mut ask = ask(link, &system, params.tools, params.options.as_ref());
+    let ask = ask(&link, &system, params.tools, params.options.as_ref());
+    let answered = match link.own(params.thread_id, "on_llm_request").await {
+        Ok(()) => link.while_needed(&cx, turn(&link, &held, ask, &asked)).await,
+        Err(error) => Err(error),
+    };
+    if let Err(error) = &answered {
+        link.refused_model(&asked, &held, error).await;
+    }
+    answered
+}
+
+async fn turn(
+    link: &Arc<Link>,
+    held: &Arc<Vec<Message>>,
+    mut ask: Ask,
+    asked: &Arc<Asked>,
+) -> Result<LlmRequestResult, RpcError> {
     // Counted in any case: whether there is something to read is known when the mail is taken in.
     let with_blobs = link.kit().for_blobs(&ask.tools);
     ask.tools.extend(with_blobs.clone());
     let with_blobs = with_blobs.map(|tool| tool.name);
-    let account = Account::new(link, &ask, &held);
-    let (mut conversation, account) = begin_when_it_can(link, &held, account).await?;
+    let account = Account::new(link, &ask, held);
+    let (mut conversation, account) = begin_when_it_can(link, held, account, asked).await?;
     let inserted: Vec<Message> = conversation.unseen.iter().map(|(message, _)| message.clone()).collect();
     ask.messages = held.iter().chain(&inserted).cloned().chain(conversation.context.take()).collect();
     blobs::show(&link.host, link.row.id, &mut ask.messages).await.map_err(|error| internal(&error))?;
@@ -125,16 +140,16 @@ async fn turn(link: &Arc<Link>, params: LlmRequestParams) -> Result<LlmRequestRe
         Ok(answer) => answer,
         Err(error) => {
             let told = json!({
-                "error": error.message, "kind": error.kind.to_string(), "provider": error.provider, "status": error.status,
+                "call": asked.call(), "error": error.message, "kind": error.kind.to_string(), "provider": error.provider, "status": error.status,
             });
             let kind = error.kind;
             link.record_with(events::Kind::ModelAnswer, told, move |tx| account.settle_failed(tx, kind)).await;
             return Err(model_failed(&error));
         }
     };
-    conversation.know_call_ids(&held);
+    conversation.know_call_ids(held);
     conversation.mint_call_ids(&mut answer.message);
-    record_answer(link, &mut answer, account).await.map_err(|error| internal(&error))?;
+    record_answer(link, &mut answer, account, &inserted, asked).await.map_err(|error| internal(&error))?;
     conversation.last_turn_spent = conversation.told_to_hand_in && !tools_called(&answer.message).is_empty();
     conversation.given = std::mem::take(&mut conversation.unseen);
     Ok(LlmRequestResult {
@@ -151,15 +166,16 @@ async fn begin_when_it_can(
     link: &Arc<Link>,
     held: &Arc<Vec<Message>>,
     account: Account,
+    asked: &Arc<Asked>,
 ) -> Result<(OwnedMutexGuard<Conversation>, Account), RpcError> {
     loop {
         let conversation = link.conversation.clone().lock_owned().await;
         let mut freed = link.host.store().waiter(BUDGETS);
         // In a task of its own: what is taken in is never forgotten, even if this call is given up meanwhile.
-        let (at_work, task_link, task_held) = (link.at_work().await, link.clone(), held.clone());
+        let (at_work, task_link, task_held, asked) = (link.at_work().await, link.clone(), held.clone(), asked.clone());
         let begun = tokio::spawn(async move {
             let _at_work = at_work;
-            begin(&task_link, conversation, &task_held, account).await
+            begin(&task_link, conversation, &task_held, account, &asked).await
         });
         let panicked = |error| RpcError::new(Kind::InternalError, format!("a model call panicked: {error}"));
         match begun.await.map_err(panicked)? {
@@ -184,6 +200,7 @@ async fn begin(
     mut conversation: OwnedMutexGuard<Conversation>,
     held: &Arc<Vec<Message>>,
     mut account: Account,
+    asked: &Asked,
 ) -> Result<(OwnedMutexGuard<Conversation>, Account), NotBegun> {
     let (process, limits, model) = (link.row.id, link.limits, link.row.model.clone());
     let (limit, schema) = (limits.turns, link.answering.is_some());
@@ -196,7 +213,8 @@ async fn begin(
     }
     let unseen = conversation.unseen.clone();
     let (told_before, due) = (conversation.told_to_hand_in, link.last_turn.told());
-    let job_held = held.clone();
+    let (job_held, mut told) = (held.clone(), json!({}));
+    asked.tell(&mut told, &conversation.recorded);
     let begun = link.host.store().write(move |tx| {
         if !process_table::may_act(tx.db, Caller::Process(process))? {
             return Err(NotBegun::Rpc(cancelled("the process has ended or is cancelled")));
@@ -224,13 +242,12 @@ async fn begin(
         let new = job_held[prefix..].iter().map(|message| (message, None));
         let behind = unseen.iter().chain(&taken).map(|(message, id)| (message, *id));
         conversation::append(tx, process, new.chain(behind))?;
-        let mut told = json!({
-            "model": model,
-            "prefix": prefix,
-            "new": job_held.len() - prefix,
-            "inserted": mail.iter().map(|one| one.mail.id).collect::<Vec<_>>(),
-            "hash": hashes.last(),
-        });
+        told["model"] = model.into();
+        told["prefix"] = prefix.into();
+        told["new"] = (job_held.len() - prefix).into();
+        told["seq"] = conversation::newest(tx.db)?.into();
+        told["inserted"] = mail.iter().map(|one| json!(one.mail.id)).collect();
+        told["hash"] = json!(hashes.last());
         if let Some(context) = context_told {
             told["service_context"] = context;
         }
@@ -242,6 +259,8 @@ async fn begin(
         Ok((taken, context, hand_in, account))
     });
     let (taken, context, hand_in, account) = begun.await?;
+    asked.has_begun();
+    asked.before(&mut conversation.recorded);
     conversation.context = context;
     conversation.unseen.extend(taken);
     if let Some(hand_in) = hand_in {
@@ -332,61 +351,4 @@ async fn ask_model(link: &Link, ask: &Ask, account: Account) -> Result<Answer, M
             }
         }
     }
-}
-
-async fn record_answer(link: &Link, answer: &mut Answer, account: Account) -> Result<(), StoreError> {
-    let (process, result_bytes) = (link.row.id, link.limits.result_bytes);
-    let record = move |tx: &mut Tx<'_>, answer: &Answer| {
-        conversation::append(tx, process, [(&answer.message, None)])?;
-        process_table::add_usage(tx, process, &answer.usage)?;
-        account.settle(tx, answer)?;
-        let text = answer.message.content.as_text();
-        if !text.trim().is_empty() {
-            process_table::keep(tx, process, &cut_bytes(text.to_string(), result_bytes))?;
-        }
-        let told = json!({
-            "model": answer.model, "finish_reason": answer.finish, "usage": answer.usage,
-            "cost_usd": account.cost(&answer.usage), "text": crate::text::cut(&text, 200),
-            "tools": tools_called(&answer.message),
-        });
-        events::record(tx, process, events::Kind::ModelAnswer, &told)?;
-        tx.wake(process);
-        Ok(())
-    };
-    match Given::of_content(&answer.message.content, &link.limits) {
-        None => {
-            let answer = answer.clone();
-            // Nobody has to wait for it: what the runner does next is recorded behind it, and if the host dies before, so
-            // does the runner.
-            link.host.store().write_later(move |tx| record(tx, &answer)).await?;
-        }
-        Some(given) => {
-            let said = |parts: &[Part]| Message { role: Role::Assistant, content: Content::Parts(parts.to_vec()) };
-            let bare = Answer { message: said(&[]), ..answer.clone() };
-            let record =
-                move |tx: &mut Tx<'_>, parts: &[Part]| record(tx, &Answer { message: said(parts), ..bare.clone() });
-            answer.message = said(&store_with(&link.host, process, &link.limits, given, record).await?);
-        }
-    }
-    link.partial.lock().unwrap_or_else(PoisonError::into_inner).clear();
-    Ok(())
-}
-
-fn tools_called(message: &Message) -> Vec<String> {
-    let name = |part: &Part| match part {
-        Part::ToolCall { tool_name, .. } => Some(tool_name.clone()),
-        _ => None,
-    };
-    message.content.parts().iter().filter_map(name).collect()
-}
-
-fn model_failed(error: &ModelError) -> RpcError {
-    let kind = match error.kind {
-        ModelErrorKind::ContextExceeded => Kind::ContextExceeded,
-        _ => Kind::ModelFailed,
-    };
-    RpcError::new(kind, error.to_string())
-        .with("provider", error.provider.clone())
-        .with("status", error.status)
-        .with("retryable", error.kind.retryable())
 }

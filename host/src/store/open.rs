@@ -15,6 +15,7 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/3.sql"),
     include_str!("migrations/4.sql"),
     include_str!("migrations/5.sql"),
+    include_str!("migrations/6.sql"),
 ];
 /// Tables of the newest schema.
 const TABLES: i64 = 13;

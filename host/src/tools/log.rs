@@ -124,6 +124,10 @@ fn log(db: &Connection, params: &ReadLog, after: i64, chars: usize, done: bool) 
     let all = found.len();
     for event in found {
         let mut data = event.data;
+        if let (Kind::Run, Some(map)) = (event.kind, data.as_object_mut()) {
+            // For who plays the run again; what the assistant is stands in its definition.
+            map.remove("prompt");
+        }
         shorten(&mut data);
         let size = data.to_string().chars().count() + 80;
         if size > left && !lines.is_empty() {

@@ -289,7 +289,7 @@ async fn a_log_is_read_in_pieces_and_from_the_end() {
     let all = read(json!({})).await;
     let kinds: Vec<&str> =
         all["events"].as_array().expect("a list").iter().map(|event| event["kind"].as_str().expect("a kind")).collect();
-    assert_eq!(kinds, ["status", "status", "model_call", "model_answer", "status", "message"]);
+    assert_eq!(kinds, ["status", "status", "run", "model_call", "model_answer", "run", "status", "message"]);
     assert_eq!((&all["more"], &all["done"]), (&json!(false), &json!(true)));
     let (mut pieces, mut cursor) = (Vec::new(), json!(null));
     loop {
@@ -302,9 +302,9 @@ async fn a_log_is_read_in_pieces_and_from_the_end() {
     }
     assert_eq!(json!(pieces), all["events"]);
     let tail = read(json!({ "tail": true, "limit": 2 })).await;
-    assert_eq!(tail["events"], json!(pieces[4..]));
+    assert_eq!(tail["events"], json!(pieces[6..]));
     let some = read(json!({ "kinds": ["model_call", "model_answer"] })).await;
-    assert_eq!(some["events"], json!(pieces[2..4]));
+    assert_eq!(some["events"], json!(pieces[3..5]));
     let said = read(json!({ "transcript": true })).await;
     let roles: Vec<&Value> = said["events"].as_array().expect("a list").iter().map(|event| &event["kind"]).collect();
     assert_eq!(roles, ["user", "assistant"]);

@@ -234,7 +234,7 @@ async fn changes_bring_a_snapshot_up_to_date() {
     }
     assert_eq!(
         (statuses.last(), kinds.as_slice()),
-        (Some(&"finished"), ["model_call", "model_answer", "message"].as_slice())
+        (Some(&"finished"), ["run", "model_call", "model_answer", "run", "message"].as_slice())
     );
     assert!(texts.is_empty() || texts == "blue", "{texts}");
     let caught_up = client.host.snapshot().await.expect("read");

@@ -58,6 +58,7 @@ mod permissions;
 mod plans;
 mod progress;
 mod questions;
+mod replay;
 mod results;
 #[cfg(target_os = "linux")]
 mod rules;
