@@ -75,7 +75,7 @@ struct Spawn {
     name: Option<String>,
     /// A configured model, instead of its own. Leave out normally.
     model: Option<String>,
-    /// A configured runner, likewise.
+    /// A configured runner.
     runner: Option<String>,
     /// Wait up to this many milliseconds for the result. Default 0, with sync the most.
     wait_ms: Option<u64>,
