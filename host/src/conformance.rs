@@ -7,7 +7,7 @@
 //!
 //! * `cases`: what is tried, by the sections of the rules;
 //! * `scripted_host`: the host's end of the link, line by line; `expect`: what cases wait for; `heard`: what always
-//!   holds; `halves`: half characters are read;
+//!   holds; `halves`: half characters are read; `habits`: what an adapter is; `leaving`: how a runner goes;
 //! * `transcript`: what was said, for people.
 
 use std::path::Path;
@@ -21,13 +21,17 @@ use crate::launcher::RunnerCommand;
 
 mod cases;
 mod expect;
+mod habits;
 mod halves;
 mod heard;
+mod leaving;
 mod scripted_host;
 mod transcript;
 
 pub use cases::CASES;
+use leaving::Held;
 use scripted_host::ScriptedHost;
+pub(crate) use transcript::visible;
 
 /// How long is waited for whatever a runner has to do, where nothing else is said.
 pub const WAIT: Duration = Duration::from_secs(10);
@@ -56,6 +60,8 @@ enum Played {
     Kept,
     /// The rule is about something that the runner does not offer.
     NotOffered,
+    /// It needs model calls, and the runner is an adapter that makes none.
+    NoModelCalls,
 }
 
 /// What a runner did wrong.
@@ -81,6 +87,10 @@ pub enum Verdict {
     Passed,
     /// The runner does not offer what the rule is about, and need not.
     NotOffered,
+    /// The case needs model calls, and the runner makes none: it says `messages`, and ends its runs without them.
+    NoModelCalls,
+    /// It was not tried: the runner does not answer `initialize`, as the first case has shown.
+    NotTried,
     /// It was not kept.
     Failed {
         /// What was wrong.
@@ -97,28 +107,60 @@ pub enum Verdict {
 #[error("{0}")]
 pub struct NotStarted(String);
 
-/// Tries one case on a runner that is started for it in `dir`.
-///
-/// `wait` bounds each single wait for the runner; [`WAIT`] is the usual one.
-///
-/// # Errors
-/// [`NotStarted`] where the runner is no program.
-pub async fn judge(runner: &RunnerCommand, dir: &Path, case: &Case, wait: Duration) -> Result<Verdict, NotStarted> {
-    let mut host = ScriptedHost::start(runner, dir, case.rule, wait).map_err(NotStarted)?;
-    let played = match (case.play)(&mut host).await {
-        Ok(played) => host.end().await.map(|()| played),
-        Err(fault) => Err(fault),
-    };
-    // What always holds says more than what did not come because of it.
-    let played = host.always().and(played);
-    Ok(match played {
-        Ok(Played::Kept) => Verdict::Passed,
-        Ok(Played::NotOffered) => Verdict::NotOffered,
-        Err(fault) => {
-            let (transcript, stderr) = host.told().await;
-            Verdict::Failed { fault, transcript, stderr }
+/// A runner under test: it is started in `dir` for each case.
+#[derive(Debug)]
+pub struct Trial<'a> {
+    runner: &'a RunnerCommand,
+    dir: &'a Path,
+    wait: Duration,
+    /// A case was tried.
+    begun: bool,
+    /// It does not answer `initialize`: no case can tell more.
+    mute: bool,
+    held: Held,
+}
+
+impl<'a> Trial<'a> {
+    /// Nothing tried yet.
+    ///
+    /// `wait` bounds each single wait for the runner; [`WAIT`] is the usual one.
+    #[must_use]
+    pub fn new(runner: &'a RunnerCommand, dir: &'a Path, wait: Duration) -> Self {
+        Self { runner, dir, wait, begun: false, mute: false, held: Held::No }
+    }
+
+    /// Tries one case.
+    ///
+    /// # Errors
+    /// [`NotStarted`] where the runner is no program.
+    pub async fn judge(&mut self, case: &Case) -> Result<Verdict, NotStarted> {
+        if self.mute {
+            return Ok(Verdict::NotTried);
         }
-    })
+        let first = !std::mem::replace(&mut self.begun, true);
+        let mut host = ScriptedHost::start(self.runner, self.dir, case.rule, self.wait).map_err(NotStarted)?;
+        host.held = self.held;
+        let played = match (case.play)(&mut host).await {
+            Ok(played) => host.end().await.map(|()| played),
+            Err(_) if host.habits.needs_more => host.end().await.map(|()| Played::NoModelCalls),
+            Err(fault) => Err(fault),
+        };
+        if host.held == Held::Yes {
+            self.held = Held::Told;
+        }
+        self.mute = first && played.is_err() && host.fault.is_none() && host.is_mute();
+        // What always holds says more than what did not come because of it.
+        let played = host.always().and(played);
+        Ok(match played {
+            Ok(Played::Kept) => Verdict::Passed,
+            Ok(Played::NotOffered) => Verdict::NotOffered,
+            Ok(Played::NoModelCalls) => Verdict::NoModelCalls,
+            Err(fault) => {
+                let (transcript, stderr) = host.told().await;
+                Verdict::Failed { fault, transcript, stderr }
+            }
+        })
+    }
 }
 
 /// How many cases ended how.
@@ -136,6 +178,8 @@ pub struct Count {
     pub optional_failed: u32,
     /// Cases of what it does not offer.
     pub not_offered: u32,
+    /// Cases that need model calls, where it makes none.
+    pub no_model_calls: u32,
 }
 
 impl Count {
@@ -144,14 +188,17 @@ impl Count {
         self.cases += 1;
         let required = match verdict {
             Verdict::Failed { fault, .. } => case.rule.level == Level::Must || fault.rule.level == Level::Must,
-            Verdict::Passed | Verdict::NotOffered => case.rule.level == Level::Must,
+            Verdict::Passed | Verdict::NotOffered | Verdict::NoModelCalls | Verdict::NotTried => {
+                case.rule.level == Level::Must
+            }
         };
         let count = match (verdict, required) {
             (Verdict::Passed, true) => &mut self.required_passed,
             (Verdict::Passed, false) => &mut self.optional_passed,
-            (Verdict::Failed { .. }, true) => &mut self.required_failed,
-            (Verdict::Failed { .. }, false) => &mut self.optional_failed,
+            (Verdict::Failed { .. } | Verdict::NotTried, true) => &mut self.required_failed,
+            (Verdict::Failed { .. } | Verdict::NotTried, false) => &mut self.optional_failed,
             (Verdict::NotOffered, _) => &mut self.not_offered,
+            (Verdict::NoModelCalls, _) => &mut self.no_model_calls,
         };
         *count += 1;
     }
@@ -165,11 +212,23 @@ impl Count {
 
 impl std::fmt::Display for Count {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { cases, required_passed, required_failed, optional_passed, optional_failed, not_offered } = self;
+        let Self {
+            cases,
+            required_passed,
+            required_failed,
+            optional_passed,
+            optional_failed,
+            not_offered,
+            no_model_calls,
+        } = self;
         write!(
             f,
             "{cases} cases: required {required_passed} passed, {required_failed} failed; optional {optional_passed} \
              passed, {optional_failed} failed, {not_offered} not offered"
-        )
+        )?;
+        match no_model_calls {
+            0 => Ok(()),
+            _ => write!(f, "; {no_model_calls} not tried, as it makes no model calls"),
+        }
     }
 }

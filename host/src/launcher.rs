@@ -120,6 +120,12 @@ fn words(error: &io::Error) -> String {
                 limits.running_per_host"
             .to_owned();
     }
+    #[cfg(unix)]
+    if let Some(rustix::io::Errno::NOEXEC) = rustix::io::Errno::from_io_error(error) {
+        return "it is no program that this system can run; a script needs `#!` and its interpreter as its first line, or \
+                that interpreter before it in the command"
+            .to_owned();
+    }
     error.to_string()
 }
 

@@ -90,7 +90,10 @@ async function begin(id, { assistant, query, context, inputs, tools, history }) 
 }
 
 function serve(id, method, params) {
-  const fits = method !== "run" || typeof params.assistant?.system_prompt === "string";
+  const are = (test, ...all) => all.every((it) => it == null || test(it)); // Null is absent.
+  const fits = method !== "run" || (typeof params.assistant?.system_prompt === "string" &&
+    are((it) => typeof it === "string", params.query, params.context) &&
+    are(Array.isArray, params.inputs, params.tools, params.history));
   if (!fits || typeof params !== "object") throw new Failed(-32602, "invalid_params", `they do not fit \`${method}\``);
   if (method === "initialize") {
     if (link) throw new Failed(-32600, "invalid_request", "`initialize` was answered before");

@@ -1,6 +1,5 @@
 """A runner of the standard library alone, to copy and to change; ../README.md explains the protocol."""
 import json, os, sys
-
 MAX = 64 * 1024 * 1024  # The longest line that we take, bytes.
 CALL = ("call_id", "tool_name", "arguments")
 METHODS = {"initialize", "run", "cancel", "cancel_call", "ping", "shutdown"}
@@ -24,8 +23,7 @@ class Runner:
     def send(self, **message):  # Half a surrogate pair is no UTF-8; it becomes an escape again.
         line = json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False).encode(errors="backslashreplace")
         if len(line) > self.link.get("max_frame_bytes", MAX): raise Failed(4010, "frame_too_large", "too long a line")
-        pipe.write(line + b"\n")
-        pipe.flush()
+        pipe.write(line + b"\n"), pipe.flush()
 
     def ask(self, method, call=None, **params):
         self.asked += 1
@@ -65,6 +63,8 @@ class Runner:
 
     def run(self, id, assistant, query=None, context=None, inputs=None, tools=None, history=None, **_):
         if not self.link or self.run_id is not None: raise Failed(-32600, "invalid_request", "no run can begin now")
+        for it, kind in (query, str), (context, str), (inputs, list), (tools, list), (history, list):
+            if it is not None and type(it) is not kind: raise TypeError(it)
         files = [part for file in inputs or [] for part in (f"{file['path']}:\n{file['content']}", file.get("picture"))]
         task = [{"type": "text", "text": one} if type(one) is str else one for one in [context, *files, query] if one]
         new = [dict(role="system", content=assistant["system_prompt"]), *(self.said[1:] if history is None else history)]

@@ -10,10 +10,18 @@ use serde_json::json;
 use super::run::CANCELLED;
 use super::serve::signal;
 use super::{FAILED, Failure, USAGE, say};
-use crate::conformance::{CASES, Case, Count, Verdict, WAIT, judge};
+use crate::conformance::{CASES, Case, Count, Trial, Verdict, WAIT, visible};
 use crate::launcher::RunnerCommand;
 
+/// What scripts ask of the exit code.
+const EXIT_CODES: &str = "Exit codes:\n  \
+    0    the runner keeps every rule that it must keep\n  \
+    1    it does not: the lines with FAILED say which\n  \
+    2    nothing was tried: the command or an option is wrong\n  \
+    130  interrupted";
+
 #[derive(Args)]
+#[command(after_help = EXIT_CODES)]
 pub(super) struct ConformanceArgs {
     /// Print each case, and the count at the end, as a line of JSON
     #[arg(long)]
@@ -32,6 +40,11 @@ pub(super) struct ConformanceArgs {
     command: Vec<OsString>,
 }
 
+/// Why a case was not tried to its end.
+const NO_MODEL_CALLS: &str = "it makes no model calls";
+/// Why a case was not tried at all.
+const MUTE: &str = "it does not answer `initialize`";
+
 pub(super) async fn conformance(args: &ConformanceArgs) -> Result<u8, Failure> {
     let chosen = chosen(&args.cases)?;
     let Some((program, rest)) = args.command.split_first().filter(|_| !args.list) else {
@@ -40,18 +53,23 @@ pub(super) async fn conformance(args: &ConformanceArgs) -> Result<u8, Failure> {
         }
         return Ok(0);
     };
+    if program.is_empty() {
+        let words =
+            "the command of the runner is empty; name its program: `assistant-host conformance -- python3 runner.py`";
+        return Err(Failure::new(USAGE, words.to_owned()));
+    }
     let here = std::env::current_dir().map_err(|error| Failure::new(USAGE, format!("no working folder: {error}")))?;
     let runner = RunnerCommand { program: program.into(), args: rest.to_vec() };
     // A runner that heeds nothing would outlive this program.
     let interrupted = tokio::spawn(signal());
     tokio::pin!(interrupted);
-    let mut count = Count::default();
+    let (mut count, mut trial) = (Count::default(), Trial::new(&runner, &here, Duration::from_millis(args.wait_ms)));
     for case in chosen {
         let judged = tokio::select! {
-            judged = judge(&runner, &here, case, Duration::from_millis(args.wait_ms)) => judged,
+            judged = trial.judge(case) => judged,
             _ = &mut interrupted => return Ok(CANCELLED),
         };
-        let verdict = judged.map_err(|error| Failure::new(USAGE, error.to_string()))?;
+        let verdict = judged.map_err(|error| Failure::new(USAGE, visible(&error.to_string())))?;
         count.add(case, &verdict);
         tell(case, &verdict, args.json);
     }
@@ -90,6 +108,14 @@ fn tell(case: &Case, verdict: &Verdict, json: bool) {
         match verdict {
             Verdict::Passed => told["verdict"] = "passed".into(),
             Verdict::NotOffered => told["verdict"] = "not_offered".into(),
+            Verdict::NoModelCalls => {
+                told["verdict"] = "not_offered".into();
+                told["why"] = NO_MODEL_CALLS.into();
+            }
+            Verdict::NotTried => {
+                told["verdict"] = "not_tried".into();
+                told["why"] = MUTE.into();
+            }
             Verdict::Failed { fault, transcript, stderr } => {
                 told["verdict"] = "failed".into();
                 told["fault"] = json!(fault);
@@ -103,13 +129,15 @@ fn tell(case: &Case, verdict: &Verdict, json: bool) {
     match verdict {
         Verdict::Passed => say(&format!("passed       {name}")),
         Verdict::NotOffered => say(&format!("not offered  {name}")),
+        Verdict::NoModelCalls => say(&format!("not offered  {name}: {NO_MODEL_CALLS}")),
+        Verdict::NotTried => say(&format!("not tried    {name}: {MUTE}")),
         Verdict::Failed { fault, transcript, stderr } => {
             let rule = fault.rule;
             say(&format!("FAILED       {name}"));
             say(&format!("  rule {}: a runner {} {}", rule.name, rule.level.word(), rule.text));
-            say(&format!("  expected: {}\n  seen: {}", fault.expected, fault.seen));
-            transcript.iter().for_each(|line| say(&format!("    {line}")));
-            stderr.lines().for_each(|line| say(&format!("    stderr: {line}")));
+            say(&format!("  expected: {}\n  seen: {}", visible(&fault.expected), visible(&fault.seen)));
+            transcript.iter().for_each(|line| say(&format!("    {}", visible(line))));
+            stderr.lines().for_each(|line| say(&format!("    stderr: {}", visible(line))));
         }
     }
 }

@@ -1,9 +1,10 @@
 //! What is tried, by the sections of the rules.
 
+use assistant_protocol::error::RpcError;
 use assistant_protocol::types::{Content, Message, Part, Role, StopReason};
 use serde_json::{Value, json};
 
-use super::scripted_host::{ScriptedHost, ToolCall, Turn};
+use super::scripted_host::{self, ScriptedHost, ToolCall, Turn};
 use super::{Case, Fault, Played};
 
 mod bounds;
@@ -87,6 +88,12 @@ fn calls(calls: Vec<Value>) -> Value {
     answer(Value::Array(calls), "tool_calls")
 }
 
+/// An error of a kind that this version does not know.
+fn of_nobody() -> RpcError {
+    let data = serde_json::Map::from_iter([("kind".to_owned(), json!("never_heard_of")), ("a".to_owned(), json!([1]))]);
+    RpcError { code: 4_777, message: "nobody knows this kind".to_owned(), data }
+}
+
 /// The result of a tool.
 fn gave(text: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": text }], "is_error": false })
@@ -106,6 +113,16 @@ impl ScriptedHost {
         self.give(&turn.request, &said(text)).await?;
         let result = self.ran(run, StopReason::Finished).await?;
         self.same("ends the run with the model's answer", &text, &&*result.content.as_text())
+    }
+
+    /// Waits for the answer to a `run`, which has to be this error, `data` and all.
+    async fn fails_so(&mut self, run: &assistant_protocol::wire::Id, given: &RpcError) -> Result<(), Fault> {
+        let expected = format!("answers `run` with the error {} {}", given.code, json!(given.data));
+        match self.answer(run).await? {
+            Ok(result) => Err(self.fault(expected, format!("the result {}", scripted_host::cut(&result)))),
+            Err(error) if error.code == given.code && error.data == given.data => Ok(()),
+            Err(error) => Err(self.fault(expected, format!("the error {} {}", error.code, json!(error.data)))),
+        }
     }
 
     /// Two things that have to be the same.

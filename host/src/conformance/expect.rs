@@ -74,7 +74,10 @@ impl ScriptedHost {
                 return Err(host.fault(&words, format!("it asks `{}`", request.method)));
             }
             match host.runs {
-                0 => Err(host.fault(&words, "no run goes on: `run` was answered")),
+                0 => {
+                    host.habits.needs_more |= host.habits.is_adapter();
+                    Err(host.fault(&words, "no run goes on: `run` was answered"))
+                }
                 _ => Ok(None),
             }
         })
@@ -91,11 +94,19 @@ impl ScriptedHost {
 
     /// Waits for a model call, or for the answer to the `run` that goes on: then there is none.
     pub(super) async fn model_call_or_end(&mut self) -> Result<Option<Turn>, Fault> {
-        let end = self.until("asks `on_llm_request`, or answers `run`", |host| match host.inbox.is_empty() {
-            true => Ok((host.runs == 0).then_some(true)),
-            false => Ok(Some(false)),
-        });
-        if end.await? { Ok(None) } else { self.model_call().await.map(Some) }
+        match self.asks("asks `on_llm_request`, or answers `run`").await? {
+            Some(_) => self.model_call().await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Waits for anything that is asked, and tells the method; none where the `run` that goes on is answered.
+    pub(super) async fn asks(&mut self, what: &str) -> Result<Option<String>, Fault> {
+        self.until(what, |host| match host.inbox.front() {
+            Some(request) => Ok(Some(Some(request.method.clone()))),
+            None => Ok((host.runs == 0).then_some(None)),
+        })
+        .await
     }
 
     /// Waits for a tool call.

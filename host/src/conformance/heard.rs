@@ -41,7 +41,7 @@ impl ScriptedHost {
         match wire::classify(line) {
             Incoming::Request { id, method, params } => {
                 let params = params.map_or(Value::Null, halves::read);
-                self.asked(Request { id, method: method.into_owned(), params })
+                self.asked(Request { id, method: method.into_owned(), params, bytes: line.len() })
             }
             Incoming::Response { id, outcome } => {
                 let outcome = outcome.map(|raw| halves::read(raw.get()));
@@ -68,6 +68,10 @@ impl ScriptedHost {
                 if method == Run::NAME {
                     self.runs -= 1;
                     self.asks_model = false;
+                    self.habits.ends_runs |= outcome.is_ok();
+                }
+                if let (Initialize::NAME, Ok(told)) = (method, &outcome) {
+                    self.habits.says_messages = told["capabilities"]["messages"] == true;
                 }
                 match outcome {
                     Ok(result) => result_fits(method, &result),
@@ -78,7 +82,7 @@ impl ScriptedHost {
     }
 
     fn asked(&mut self, request: Request) -> Result<(), Fault> {
-        let Request { id, method, params } = &request;
+        let Request { id, method, params, bytes: _ } = &request;
         if self.theirs.contains_key(id) {
             let seen = format!("a second request with the id {}", json!(id));
             return Err(fault(rules::REQUESTS_ONLY, "gives each request an id of its own", seen));
@@ -96,6 +100,7 @@ impl ScriptedHost {
                 format!("it asks `{method}`"),
             ));
         }
+        self.habits.asks_model |= method == OnLlmRequest::NAME;
         if method == OnLlmRequest::NAME
             && let Ok(params) = serde_json::from_value::<LlmRequestParams>(params.clone())
         {
@@ -198,19 +203,27 @@ fn result_fits(method: &str, result: &Value) -> Result<(), Fault> {
     })
 }
 
-/// An error answer is an object with a number and words; what its data says of its kind agrees with the number.
+/// An error answer is an object with a number and words; what its data says of its kind belongs to the number.
 fn error_fits(method: &str, line: &[u8]) -> Result<(), Fault> {
-    let error = serde_json::from_slice::<Value>(line).unwrap_or_default()["error"].take();
-    let told = error["data"]["kind"].as_str();
-    let kind = told.and_then(|told| Kind::ALL.iter().find(|kind| kind.name() == told));
-    let agrees = kind.is_none_or(|kind| error["code"].as_i64() == Some(i64::from(kind.code())));
-    if error["code"].is_i64() && error["message"].is_string() && agrees {
+    let error = halves::read(&String::from_utf8_lossy(line))["error"].take();
+    let (code, told) = (error["code"].as_i64(), &error["data"]["kind"]);
+    let of_name = Kind::ALL.iter().find(|kind| *told == kind.name());
+    let of_code = Kind::ALL.iter().find(|kind| code == Some(i64::from(kind.code())));
+    let standard = i64::from(Kind::ParseError.code())..=i64::from(Kind::InvalidRequest.code());
+    let fits = match told {
+        // Libraries of JSON-RPC write no data. A code of nobody is that of an error which is passed on.
+        Value::Null => code.is_some_and(|code| standard.contains(&code)),
+        Value::String(_) => of_name == of_code,
+        _ => false,
+    };
+    if code.is_some() && error["message"].is_string() && fits {
         return Ok(());
     }
     let expected = format!(
-        "answers `{method}` with an error object: `code`, an integer, and `message`, a string; `data.kind` fits `code`"
+        "answers `{method}` with an error object: `code`, an integer, `message`, a string, and the `data.kind` of the \
+         code, which only codes of JSON-RPC may lack"
     );
-    Err(fault(rules::ANSWER_ONCE, expected, cut(&error)))
+    Err(fault(rules::ERRORS, expected, cut(&error)))
 }
 
 /// Each tool call of a conversation has one result, behind the message that calls.

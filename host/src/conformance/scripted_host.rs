@@ -16,11 +16,13 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::Fault;
+use super::habits::Habits;
+use super::leaving::Held;
 use super::transcript::Transcript;
-use crate::launcher::{self, Child, RunnerCommand, Tail, launch_apart};
+use crate::launcher::{Child, RunnerCommand, Tail, launch_apart};
 
 /// How long a runner has to exit: more than the host's two seconds, because machines are at work.
-const EXIT_WITHIN: Duration = Duration::from_secs(5);
+pub(super) const EXIT_WITHIN: Duration = Duration::from_secs(5);
 /// Bytes of stderr that are kept.
 const STDERR_BYTES: usize = 8 * 1024;
 /// Lines of stderr that are told.
@@ -44,6 +46,8 @@ pub(super) struct Request {
     pub(super) id: Id,
     pub(super) method: String,
     pub(super) params: Value,
+    /// How long its line was, in bytes.
+    pub(super) bytes: usize,
 }
 
 /// A model call of the runner.
@@ -87,6 +91,8 @@ pub(super) struct ScriptedHost {
     pub(super) asks_model: bool,
     /// `run`s that are not answered.
     pub(super) runs: usize,
+    pub(super) habits: Habits,
+    pub(super) held: Held,
     /// What always holds and did not.
     pub(super) fault: Option<Fault>,
     pub(super) talk: Transcript,
@@ -94,10 +100,10 @@ pub(super) struct ScriptedHost {
     pub(super) outgoing: Vec<u8>,
     written: usize,
     number: u64,
-    child: Child,
+    pub(super) child: Child,
     pub(super) stdin: Option<ChildStdin>,
-    lines: LineReader<ChildStdout>,
-    ended: bool,
+    pub(super) lines: LineReader<ChildStdout>,
+    pub(super) ended: bool,
     stderr: Arc<Mutex<Tail>>,
 }
 
@@ -124,6 +130,8 @@ impl ScriptedHost {
             ending: false,
             asks_model: false,
             runs: 0,
+            habits: Habits::default(),
+            held: Held::No,
             fault: None,
             talk: Transcript::new(),
             outgoing: Vec::new(),
@@ -272,7 +280,7 @@ impl ScriptedHost {
         Ok(())
     }
 
-    fn hear(&mut self, line: std::io::Result<Option<Vec<u8>>>) -> Result<(), Fault> {
+    pub(super) fn hear(&mut self, line: std::io::Result<Option<Vec<u8>>>) -> Result<(), Fault> {
         match line {
             Ok(Some(line)) => {
                 self.take(&line);
@@ -306,43 +314,28 @@ impl ScriptedHost {
                 return Err(self.gone(what, "it closed its stdout").await);
             }
             match timeout_at(deadline, next(&mut self.lines)).await {
-                Err(_) => return Err(self.fault(what, format!("nothing, for {} ms", self.wait.as_millis()))),
+                Err(_) => return Err(self.late(what)),
                 Ok(line) => self.hear(line)?,
             }
         }
     }
 
-    /// The fault of a runner that is not there any more.
-    async fn gone(&mut self, expected: &str, seen: &str) -> Fault {
-        let exit = match timeout(Duration::from_secs(1), self.child.exited()).await {
-            Ok(Ok(status)) => format!("it exited with {}", launcher::code(status)),
-            Ok(Err(error)) => error,
-            Err(_) => seen.to_owned(),
-        };
-        self.talk.note(&exit);
-        self.fault(expected, exit)
+    /// What was waited for did not come.
+    fn late(&self, what: &str) -> Fault {
+        let seen = format!("nothing, for {} ms", self.wait.as_millis());
+        // The one rule whose cases take long where nothing is wrong.
+        let longer = "; where it only takes its time, `--wait-ms` has it waited for longer";
+        self.fault(what, if self.rule == rules::LONG_LINES { seen + longer } else { seen })
     }
 
-    /// Waits until the runner has closed its stdout and has exited; gives its exit code.
-    pub(super) async fn exit(&mut self) -> Result<i32, Fault> {
-        let begun = Instant::now();
-        let late = |host: &Self| host.fault("exits when its stdin is closed", "it goes on");
-        while !self.ended {
-            match timeout_at(begun + EXIT_WITHIN, next(&mut self.lines)).await {
-                Err(_) => return Err(late(self)),
-                Ok(line) => self.hear(line)?,
-            }
-        }
-        match timeout_at(begun + EXIT_WITHIN, self.child.exited()).await {
-            Err(_) => Err(late(self)),
-            Ok(Err(error)) => Err(self.fault("exits", error)),
-            Ok(Ok(status)) => Ok(launcher::code(status)),
-        }
+    /// Whether it was asked `initialize` and has not answered.
+    pub(super) fn is_mute(&self) -> bool {
+        self.ours.values().any(|ours| matches!(ours, Ours::Open("initialize")))
     }
 }
 
 /// The next line; none at the end.
-async fn next(lines: &mut LineReader<ChildStdout>) -> std::io::Result<Option<Vec<u8>>> {
+pub(super) async fn next(lines: &mut LineReader<ChildStdout>) -> std::io::Result<Option<Vec<u8>>> {
     match lines.next().await? {
         Line::Whole(line) => Ok(Some(line.to_vec())),
         Line::End => Ok(None),

@@ -149,6 +149,7 @@ impl Agent {
             return if self.has(Fault::DiesOfHalves) { Err(Stop::Exit(101)) } else { Ok(()) };
         }
         match read(line) {
+            Message::Answer { .. } if self.has(Fault::SkipsHalfAnswers) && has_halves(line) => Ok(()),
             Message::Answer { outcome: Ok(result), .. } if self.has(Fault::Shallow) && depth(&result) > 32 => Ok(()),
             Message::Answer { id, outcome } => self.answered(&id, outcome),
             Message::Request { id, method, params } => self.request(&id, &method, &params),
@@ -237,6 +238,8 @@ impl Agent {
         }
         if let Err(field) = run_fits(params)
             && !self.has(Fault::TakesBadParams)
+            && !(self.has(Fault::TakesAnyTexts) && ["query", "context"].contains(&field))
+            && !(self.has(Fault::TakesAnyLists) && ["tools", "inputs", "history"].contains(&field))
         {
             let kind = if self.has(Fault::BadIsInternal) { "internal_error" } else { "invalid_params" };
             return self.refuse(id, kind, &format!("`{field}` does not fit"));
@@ -272,7 +275,11 @@ impl Agent {
     }
 
     fn cancel_call(&mut self, id: &Value, params: &Value) -> Done {
-        let is_run = self.run.as_ref().is_some_and(|run| run.id == params["id"]);
+        let is_run = self.run.as_ref().is_some_and(|run| match self.fault {
+            Some(Fault::CancelsAnyCall) => true,
+            Some(Fault::LooseIds) => run.id.to_string().trim_matches('"') == params["id"].to_string().trim_matches('"'),
+            _ => run.id == params["id"],
+        });
         match self.fault {
             Some(Fault::SilentAtCancelCall) => return Ok(()),
             Some(Fault::RefusesCancelCall) if !is_run => {
@@ -339,10 +346,12 @@ impl Agent {
                 message["error"] = message["error"]["message"].take();
             }
             Some(Fault::ForeignCodes) if !message["error"].is_null() => message["error"]["code"] = json!(1),
+            Some(Fault::NoKinds) if !message["error"].is_null() => message["error"]["data"] = Value::Null,
             Some(Fault::NoVersion) => drop(message.as_object_mut().and_then(|map| map.remove("jsonrpc"))),
             _ => {}
         }
-        if message.to_string().len() > self.their_bound && !self.has(Fault::IgnoresTheirBound) {
+        let unbound = [Some(Fault::IgnoresTheirBound), Some(Fault::LongAnswers)].contains(&self.fault);
+        if message.to_string().len() > self.their_bound && !unbound {
             let error = error("frame_too_large", "the answer is longer than the host takes");
             message = json!({ "jsonrpc": "2.0", "id": id, "error": error });
         }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::{FAKE_RUNNER, HOST, RUNNER, runners};
 
 mod mutants;
+mod told;
 
 fn kit(arguments: &[&str]) -> (Output, Vec<Value>) {
     let output = Command::new(HOST).arg("conformance").args(arguments).output().expect("the program runs");
@@ -15,19 +16,20 @@ fn kit(arguments: &[&str]) -> (Output, Vec<Value>) {
     (output, lines)
 }
 
-/// Plays all cases with a runner, which has to keep every rule.
-fn check(command: &[&str]) {
+/// Plays all cases with a runner, which has to keep every rule, but for what its language cannot.
+fn check(command: &[&str], cannot: &[&str]) {
     let (output, lines) = kit(&[&["--json", "--"], command].concat());
-    let failed: Vec<_> = lines.iter().filter(|line| line["verdict"] == "failed").collect();
+    let bears = |line: &Value| line["level"] == "should" && cannot.iter().any(|case| line["case"] == *case);
+    let failed: Vec<_> = lines.iter().filter(|line| line["verdict"] == "failed" && !bears(line)).collect();
     assert!(failed.is_empty(), "{command:?}: {failed:#?}");
     let count = &lines.last().expect("a last line")["count"];
-    assert!(output.status.success() && count["required_passed"].as_u64() >= Some(60), "{command:?}: {count}");
-    assert_eq!((&count["required_failed"], &count["optional_failed"]), (&0.into(), &0.into()), "{command:?}: {count}");
+    assert!(output.status.success() && count["required_passed"].as_u64() >= Some(70), "{command:?}: {count}");
+    assert_eq!(count["required_failed"], 0, "{command:?}: {count}");
 }
 
 #[test]
 fn our_runner_keeps_every_rule() {
-    check(&[RUNNER]);
+    check(&[RUNNER], &[]);
 }
 
 #[test]
@@ -35,7 +37,8 @@ fn the_examples_keep_every_rule() {
     for (file, runner) in runners::examples() {
         let words = std::iter::once(runner.program.as_os_str()).chain(runner.args.iter().map(AsRef::as_ref));
         let words: Vec<&str> = words.map(|word| word.to_str().expect("UTF-8")).collect();
-        check(&words);
+        // Node reads numbers as doubles, and tells how they were written from version 22 on.
+        check(&words, if file == "runner.mjs" { &["exact-numbers"] } else { &[] });
         // What is said of it in the page of the protocol.
         let lines = std::fs::read_to_string(words[1]).expect("a file").lines().count();
         assert!(file != "runner.py" || lines < 100, "{file} has {lines} lines");

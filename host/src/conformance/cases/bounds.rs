@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use assistant_protocol::error::Kind;
 use assistant_protocol::types::StopReason;
 use assistant_protocol::wire::Id;
 use serde_json::{Value, json};
@@ -14,12 +15,18 @@ cases! {
     "one-mebibyte" LONG_LINES one_mebibyte "Lines of 1 MiB are told to be taken, and are.";
     "eight-mebibytes" LONG_LINES eight_mebibytes "Lines of 8 MiB are taken, where that was told.";
     "the-hosts-bound" THEIR_BOUND their_bound "A host that takes short lines gets no longer one.";
+    "the-hosts-bound-of-tool-calls" THEIR_BOUND bound_of_tools "A tool call would be longer than the host takes.";
+    "the-hosts-bound-of-answers" THEIR_BOUND bound_of_answers "The answer to `run` would be.";
+    "the-hosts-bound-to-the-byte" THEIR_BOUND to_the_byte "A line would be one byte too long.";
     "slow-host" SLOW_HOST slow_host "The host does not read for a while.";
     "byte-by-byte" SLOW_HOST byte_by_byte "A line comes in single bytes, with a pause in a character.";
     "deep-json" DEEP_JSON deep "Arguments are nested 64 deep.";
 }
 
 const MIB: usize = 1024 * 1024;
+/// The longest line that the host of a case takes, and what does not fit into one, in bytes.
+const SHORT: usize = 64 * 1024;
+const TOO_LONG: usize = 256 * 1024;
 /// Room for what stands around the text of a line.
 const AROUND: usize = 8 * 1024;
 /// How long the host of a case reads nothing.
@@ -56,12 +63,54 @@ async fn eight_mebibytes(host: &mut ScriptedHost) -> Outcome {
 }
 
 async fn their_bound(host: &mut ScriptedHost) -> Outcome {
-    host.max_frame_bytes = 64 * 1024;
+    host.max_frame_bytes = SHORT as u64;
     host.begin().await?;
-    let run = host.ask("run", &task(&"q".repeat(256 * 1024))).await?;
-    host.error(&run, &[]).await?;
+    let run = host.ask("run", &task(&"q".repeat(TOO_LONG))).await?;
+    does_not_fit(host, &run).await
+}
+
+/// The `run` ends with the error that says so, and the runner is still there.
+async fn does_not_fit(host: &mut ScriptedHost, run: &Id) -> Outcome {
+    let failed = host.error(run, &[Kind::FrameTooLarge]).await;
+    // An adapter may have nothing to say that is so long.
+    host.habits.needs_more |= host.habits.is_adapter();
+    failed?;
     host.ping().await?;
     Ok(Played::Kept)
+}
+
+async fn bound_of_tools(host: &mut ScriptedHost) -> Outcome {
+    host.max_frame_bytes = SHORT as u64;
+    let (run, turn) = host.first_call(&task("go")).await?;
+    let arguments = json!({ "text": "a".repeat(TOO_LONG) });
+    host.give(&turn.request, &calls(vec![call("c1", "look", arguments)])).await?;
+    does_not_fit(host, &run).await
+}
+
+async fn bound_of_answers(host: &mut ScriptedHost) -> Outcome {
+    host.max_frame_bytes = SHORT as u64;
+    let (run, turn) = host.first_call(&task("go")).await?;
+    host.give(&turn.request, &said(&"a".repeat(TOO_LONG))).await?;
+    does_not_fit(host, &run).await
+}
+
+async fn to_the_byte(host: &mut ScriptedHost) -> Outcome {
+    const PROBE: usize = 1024;
+    host.max_frame_bytes = SHORT as u64;
+    host.begin().await?;
+    let with_history = |bytes: usize| {
+        let mut params = task("go");
+        params["history"] = json!([{ "role": "user", "content": "h".repeat(bytes) }]);
+        params
+    };
+    // How much stands around a text is the runner's own; the next line is as long but for the text, and its id.
+    let run = host.ask("run", &with_history(PROBE)).await?;
+    let turn = host.model_call().await?;
+    host.let_end(&run, &turn, "done").await?;
+    let around = turn.request.bytes.saturating_sub(PROBE);
+    let bytes = (SHORT + 1).saturating_sub(around);
+    let run = host.ask("run", &with_history(bytes)).await?;
+    does_not_fit(host, &run).await
 }
 
 async fn slow_host(host: &mut ScriptedHost) -> Outcome {

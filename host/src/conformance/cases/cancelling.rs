@@ -16,6 +16,7 @@ cases! {
     "run-after-cancel" GO_ON_AFTER_CANCEL go_on "After a cancelled run the next one goes on.";
     "cancel-call-of-a-run" CANCEL_CALL of_run "A `run` whose call is cancelled is answered all the same.";
     "cancel-call-of-nothing" CANCEL_CALL of_nothing "`cancel_call` of what nobody knows is answered.";
+    "cancel-call-of-others-in-a-run" CANCEL_CALL of_others "Beside a run, `cancel_call` of another id changes nothing.";
     "late-answers" LATE_ANSWERS late "Answers to calls that were given up are ignored.";
     "gives-up-its-calls" GIVE_UP_CALLS gives_up "Calls of a cancelled run are cancelled.";
 }
@@ -105,6 +106,23 @@ async fn of_nothing(host: &mut ScriptedHost) -> Outcome {
         let asked = host.ask("cancel_call", &json!({ "id": id })).await?;
         host.result(&asked).await?;
     }
+    Ok(Played::Kept)
+}
+
+async fn of_others(host: &mut ScriptedHost) -> Outcome {
+    let (run, turn) = host.first_call(&task("go")).await?;
+    // The id of the run as a text is not the id of the run.
+    for id in [json!(4_711), json!("nobody"), json!(json!(run).to_string())] {
+        let asked = host.ask("cancel_call", &json!({ "id": id })).await?;
+        host.answer_beside(&asked)
+            .await?
+            .map_err(|error| host.fault("answers `cancel_call` with {}", error.to_string()))?;
+        host.ping().await?;
+        if host.runs == 0 {
+            return Err(host.fault(format!("goes on with its `run` behind `cancel_call` of {id}"), "it answers `run`"));
+        }
+    }
+    host.let_end(&run, &turn, "done").await?;
     Ok(Played::Kept)
 }
 

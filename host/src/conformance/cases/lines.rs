@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::super::Played;
 use super::super::scripted_host::ScriptedHost;
-use super::{Outcome, call, calls, cases, gave, said, task};
+use super::{Outcome, call, calls, cases, gave, result_of, said, task};
 
 cases! {
     "ping" PING_ANY_TIME ping "`ping` is answered before, in and after a run.";
@@ -21,6 +21,8 @@ cases! {
     "second-answer" JUNK second_answer "A second answer to a request is ignored.";
     "unicode" UNICODE unicode "Any text comes through unchanged.";
     "lone-surrogate" UNICODE lone_surrogate "An escape that is half a character ends nothing.";
+    "lone-surrogate-in-a-call" UNICODE half_a_call "A model's answer calls a tool with half a character.";
+    "exact-numbers" EXACT_NUMBERS exact "Numbers beyond 2^53 come back as they came.";
     "carriage-returns" JUNK carriage_returns "Lines may end in CR LF.";
 }
 
@@ -65,8 +67,27 @@ async fn unknown_method(host: &mut ScriptedHost) -> Outcome {
 
 async fn bad_params(host: &mut ScriptedHost) -> Outcome {
     host.begin().await?;
-    for params in [json!({}), json!({ "assistant": "x" }), json!({ "assistant": { "id": 7 } })] {
+    let no_assistant = [json!({}), json!({ "assistant": "x" }), json!({ "assistant": { "id": 7 } })];
+    let bad = [
+        ("query", json!(["go"])),
+        ("context", json!({ "text": "some background" })),
+        ("inputs", json!("notes.txt")),
+        ("tools", json!({ "name": "look" })),
+        ("history", json!("before")),
+    ];
+    let bad = bad.into_iter().map(|(name, value)| {
+        let mut params = task("go");
+        params[name] = value;
+        params
+    });
+    for params in no_assistant.into_iter().chain(bad) {
         let run = host.ask("run", &params).await?;
+        // It may go so far as to ask with them: then it has taken them.
+        if let Some(method) = host.asks("answers `run`").await? {
+            return Err(
+                host.fault("answers `run` with the error invalid_params (-32602)", format!("it asks `{method}`"))
+            );
+        }
         host.error(&run, &[Kind::InvalidParams]).await?;
     }
     let run = host.ask("run", &task("go")).await?;
@@ -158,8 +179,7 @@ async fn second_answer(host: &mut ScriptedHost) -> Outcome {
 }
 
 async fn unicode(host: &mut ScriptedHost) -> Outcome {
-    let text =
-        "plain ä ß 漢字 😀 \u{2028}\u{2029}\u{85} \u{0}\u{1f}\u{7f} \"\\ / </message> \u{feff} e\u{301} \u{10ffff}";
+    let text = "  plain ä ß 漢字 😀 \u{2028}\u{2029}\u{85} \u{0}\u{1f}\u{7f} \"\\ / </message> \u{feff} e\u{301} \u{10ffff} \n";
     let (run, turn) = host.first_call(&task(text)).await?;
     if !turn.messages().iter().any(|message| message.content.as_text().contains(text)) {
         return Err(
@@ -197,6 +217,8 @@ async fn lone_surrogate(host: &mut ScriptedHost) -> Outcome {
             host.give(&turn.request, &said("done")).await?;
             host.ran(&run, StopReason::Finished).await?;
         }
+        // An adapter makes no model calls.
+        None if host.habits.is_adapter() => {}
         None => {
             host.error(&run, &[]).await?;
         }
@@ -204,6 +226,44 @@ async fn lone_surrogate(host: &mut ScriptedHost) -> Outcome {
     let run = host.ask("run", &task("go")).await?;
     let turn = host.model_call().await?;
     host.let_end(&run, &turn, "done").await?;
+    Ok(Played::Kept)
+}
+
+async fn half_a_call(host: &mut ScriptedHost) -> Outcome {
+    let (run, turn) = host.first_call(&task("go")).await?;
+    let line = host.result_line(&turn.request, &calls(vec![call("c1", "look", json!({ "text": "HALF" }))]));
+    host.raw(String::from_utf8_lossy(&line).replace("HALF", "\\ud800").as_bytes()).await?;
+    // Whether it goes on or fails is left open; that it does one of them is not.
+    while let Some(method) = host.asks("goes on with its `run`, or answers it").await? {
+        if method == "on_llm_request" {
+            let turn = host.model_call().await?;
+            host.give(&turn.request, &said("done")).await?;
+        } else {
+            let tool = host.tool_call().await?;
+            host.give(&tool.request, &gave("seen")).await?;
+        }
+    }
+    // Either answer will do.
+    let _ended = host.answer_beside(&run).await?;
+    let run = host.ask("run", &task("go on")).await?;
+    let turn = host.model_call().await?;
+    host.let_end(&run, &turn, "done").await?;
+    Ok(Played::Kept)
+}
+
+async fn exact(host: &mut ScriptedHost) -> Outcome {
+    let numbers = json!({ "odd": 9_007_199_254_740_993_u64, "long": 12_345_678_901_234_567_u64, "low": i64::MIN });
+    let (run, first) = host.first_call(&task("go")).await?;
+    let opaque = json!({ "type": "opaque", "provider": "p", "model": "m", "data": numbers });
+    let wanted = calls(vec![opaque, call("c1", "look", numbers.clone())]);
+    host.give(&first.request, &wanted).await?;
+    let tool = host.tool_call().await?;
+    host.same("calls with the numbers as they came", &numbers, &tool.params.arguments)?;
+    host.give(&tool.request, &gave("seen")).await?;
+    let second = host.model_call().await?;
+    let with = [wanted["message"].clone(), result_of("c1", gave("seen")["content"].clone(), false)];
+    host.goes_on(&first, &second, &with)?;
+    host.let_end(&run, &second, "done").await?;
     Ok(Played::Kept)
 }
 

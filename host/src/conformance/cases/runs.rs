@@ -3,23 +3,27 @@
 use std::time::Duration;
 
 use assistant_protocol::error::{Kind, RpcError};
-use assistant_protocol::types::{Role, StopReason};
+use assistant_protocol::types::{Part, Role, StopReason};
 use serde_json::{Value, json};
 
 use super::super::Played;
 use super::super::scripted_host::{ScriptedHost, cut};
-use super::{Outcome, PROMPT, again, answer, call, calls, cases, gave, result_of, said, task, tool};
+use super::{Outcome, PROMPT, again, answer, call, calls, cases, gave, of_nobody, result_of, said, task, tool};
 
 cases! {
     "run" ASK_THE_MODEL run "A run without tools: one model call, one answer.";
+    "prompt-of-each-run" ASK_THE_MODEL prompts "Each run has its own prompt, and only that.";
     "slow-model" ONE_MODEL_CALL slow_model "A model that takes its time is asked once.";
     "stop-reasons" RUN_ENDS stop_reasons "The model stops at its length, refuses, stops for a reason that nobody knows, says nothing.";
+    "content-of-the-end" RUN_ENDS end_content "An answer in parts ends the run as it came.";
     "tools-are-offered" OFFER_THE_TOOLS offered "The tools of the run are offered to the model.";
     "two-runs-at-once" ONE_RUN two_at_once "A second `run` beside the first is an error.";
     "several-runs" KEEP_THE_CONVERSATION several "A second task goes on with the conversation.";
     "run-without-query" RUN_WITHOUT_QUERY without_query "A `run` without query asks the model again.";
     "history" HISTORY history "A conversation from elsewhere is gone on with.";
+    "history-again" HISTORY history_again "A history takes the place of what was said before.";
     "context-and-inputs" CONTEXT_AND_INPUTS context "Context and files of a task are shown to the model.";
+    "pictures" CONTEXT_AND_INPUTS pictures "A file that is a picture is shown behind its path.";
     "inserted" INSERTED_FIRST inserted "Messages that came in stand before the model's answer.";
     "verbatim" VERBATIM verbatim "Thoughts, opaque and unknown parts come back unchanged and in place.";
     "model-error" MODEL_ERRORS model_error "A model call that failed for good ends the run with its error.";
@@ -40,6 +44,21 @@ async fn run(host: &mut ScriptedHost) -> Outcome {
         return Err(host.fault(expected, cut(&turn.request.params["messages"])));
     }
     host.let_end(&run, &turn, "four").await?;
+    Ok(Played::Kept)
+}
+
+async fn prompts(host: &mut ScriptedHost) -> Outcome {
+    host.begin().await?;
+    for prompt in ["You are the first.", "You are the second.", "You are the first."] {
+        let mut params = task("go");
+        params["assistant"]["system_prompt"] = json!(prompt);
+        let run = host.ask("run", &params).await?;
+        let turn = host.model_call().await?;
+        let system = turn.messages().iter().filter(|message| message.role == Role::System);
+        let told: Vec<String> = system.map(|message| message.content.as_text().into_owned()).collect();
+        host.same("asks with the prompt of this run as the one system message", &vec![prompt.to_owned()], &told)?;
+        host.let_end(&run, &turn, "done").await?;
+    }
     Ok(Played::Kept)
 }
 
@@ -65,6 +84,33 @@ async fn stop_reasons(host: &mut ScriptedHost) -> Outcome {
         let result = host.ran(&run, why).await?;
         host.same("gives the model's answer", &text, &&*result.content.as_text())?;
     }
+    Ok(Played::Kept)
+}
+
+async fn end_content(host: &mut ScriptedHost) -> Outcome {
+    host.begin().await?;
+    let several = json!([
+        { "type": "reasoning", "text": "hm" }, { "type": "text", "text": "one" }, { "type": "never_heard_of", "a": 1 },
+    ]);
+    let mut before: Option<(super::super::scripted_host::Turn, Value)> = None;
+    for content in [several, json!([{ "type": "text", "text": "two" }])] {
+        let run = host.ask("run", &again()).await?;
+        let turn = host.model_call().await?;
+        if let Some((earlier, message)) = before {
+            host.goes_on(&earlier, &turn, &[message])?;
+        }
+        let given = answer(content.clone(), "stop");
+        host.give(&turn.request, &given).await?;
+        let ended = host.ran(&run, StopReason::Finished).await?;
+        host.same("ends the run with the whole content of the model's answer", &content, &json!(ended.content))?;
+        before = Some((turn, given["message"].clone()));
+    }
+    let run = host.ask("run", &again()).await?;
+    let turn = host.model_call().await?;
+    if let Some((earlier, message)) = before {
+        host.goes_on(&earlier, &turn, &[message])?;
+    }
+    host.let_end(&run, &turn, "done").await?;
     Ok(Played::Kept)
 }
 
@@ -154,18 +200,70 @@ async fn history(host: &mut ScriptedHost) -> Outcome {
     Ok(Played::Kept)
 }
 
+async fn history_again(host: &mut ScriptedHost) -> Outcome {
+    let (run, turn) = host.first_call(&task("of the first run")).await?;
+    host.let_end(&run, &turn, "done").await?;
+    for said in ["one", "two"] {
+        let history = json!([{ "role": "user", "content": said }, { "role": "assistant", "content": "yes" }]);
+        let mut params = again();
+        params["history"] = history.clone();
+        let run = host.ask("run", &params).await?;
+        let turn = host.model_call().await?;
+        let expected: Vec<assistant_protocol::types::Message> =
+            serde_json::from_value(history).map_err(|error| host.fault("a history", error.to_string()))?;
+        host.same(
+            "asks with the history alone behind the system message",
+            &Some(&expected[..]),
+            &turn.messages().get(1..),
+        )?;
+        host.let_end(&run, &turn, "done").await?;
+    }
+    Ok(Played::Kept)
+}
+
 async fn context(host: &mut ScriptedHost) -> Outcome {
     let mut params = task("the query itself");
     params["context"] = json!("some background");
-    params["inputs"] = json!([{ "path": "notes/a.txt", "content": "what the file says" }]);
+    params["inputs"] = json!([
+        { "path": "notes/a.txt", "content": "what the file says" }, { "path": "b.md", "content": "and the other one" },
+    ]);
     let (run, turn) = host.first_call(&params).await?;
     let user = turn.messages().iter().filter(|message| message.role == Role::User);
-    let shown: String = user.map(|message| message.content.as_text().into_owned()).collect::<Vec<_>>().join("\n");
-    for text in ["the query itself", "some background", "notes/a.txt", "what the file says"] {
+    let shown: Vec<String> = user.map(|message| message.content.as_text().into_owned()).collect();
+    host.same("tells the task in one message of the user", &1, &shown.len())?;
+    let shown = shown.concat();
+    let all = ["the query itself", "some background", "notes/a.txt", "what the file says", "b.md", "and the other one"];
+    for text in all {
         if !shown.contains(text) {
             return Err(host.fault(format!("shows the model `{text}`"), crate::text::cut(&shown, 300)));
         }
     }
+    host.let_end(&run, &turn, "done").await?;
+    Ok(Played::Kept)
+}
+
+async fn pictures(host: &mut ScriptedHost) -> Outcome {
+    let picture = |handle: &str| json!({ "type": "image", "mime_type": "image/png", "blob": handle });
+    let mut params = task("Which is larger?");
+    params["inputs"] = json!([
+        { "path": "one.png", "content": "a picture", "picture": picture("blob:1") },
+        { "path": "two.png", "content": "a picture", "picture": picture("blob:2") },
+    ]);
+    let (run, turn) = host.first_call(&params).await?;
+    // What the model sees, in order: of texts, which paths they name.
+    let parts = turn.messages().iter().skip(1).flat_map(|message| message.content.parts().into_owned());
+    let seen: Vec<Value> = parts
+        .flat_map(|part| match part {
+            Part::Text { text } => {
+                let mut paths: Vec<_> = ["one.png", "two.png"].into_iter().filter(|path| text.contains(path)).collect();
+                paths.sort_by_key(|path| text.find(path));
+                paths.into_iter().map(|path| json!(path)).collect()
+            }
+            other => vec![json!(other)],
+        })
+        .collect();
+    let expected = vec![json!("one.png"), picture("blob:1"), json!("two.png"), picture("blob:2")];
+    host.same("shows each picture behind its path", &expected, &seen)?;
     host.let_end(&run, &turn, "done").await?;
     Ok(Played::Kept)
 }
@@ -239,17 +337,12 @@ fn failed(retryable: bool) -> RpcError {
 
 async fn model_error(host: &mut ScriptedHost) -> Outcome {
     host.begin().await?;
-    for kind in [Kind::ModelFailed, Kind::ContextExceeded, Kind::BudgetExceeded] {
+    let [context, budget] = [Kind::ContextExceeded, Kind::BudgetExceeded].map(|kind| RpcError::new(kind, "no"));
+    for given in [failed(false), context, budget, of_nobody()] {
         let run = host.ask("run", &task("go")).await?;
         let turn = host.model_call().await?;
-        let error = if kind == Kind::ModelFailed { failed(false) } else { RpcError::new(kind, "no") };
-        host.refuse(&turn.request, error).await?;
-        match host.answer(&run).await? {
-            Err(error) if error.code == kind.code() => {}
-            other => {
-                return Err(host.fault(format!("answers `run` with the error {}", kind.name()), format!("{other:?}")));
-            }
-        }
+        host.refuse(&turn.request, given.clone()).await?;
+        host.fails_so(&run, &given).await?;
     }
     // It can be asked again.
     let run = host.ask("run", &again()).await?;
@@ -259,7 +352,7 @@ async fn model_error(host: &mut ScriptedHost) -> Outcome {
 }
 
 /// How often one call may be asked again.
-const TRIES_MAX: usize = 10;
+const TRIES_MAX: usize = 20;
 
 async fn retryable(host: &mut ScriptedHost) -> Outcome {
     let (run, first) = host.first_call(&task("go")).await?;

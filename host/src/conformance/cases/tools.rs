@@ -6,10 +6,13 @@ use serde_json::json;
 
 use super::super::Played;
 use super::super::scripted_host::{ScriptedHost, cut};
-use super::{Outcome, answer, call, calls, cases, gave, is_call, result_of, results, results_in_order, task};
+use super::{
+    Outcome, answer, call, calls, cases, gave, is_call, of_nobody, result_of, results, results_in_order, task,
+};
 
 cases! {
     "tool" CALL_THE_TOOLS tool "A tool call of the model is made, and its result given back.";
+    "tool-whatever-the-reason" CALL_THE_TOOLS whatever "Tool calls are made where the model gives another reason for its end.";
     "tool-error" TOOL_ERRORS_ARE_RESULTS tool_error "A result that is an error is one.";
     "tools-at-once" CALLS_AT_ONCE at_once "Three calls are made beside each other.";
     "out-of-order" IN_THE_ORDER_OF_ANSWERS out_of_order "Results are told in the order in which they come.";
@@ -19,6 +22,7 @@ cases! {
     "fatal-error" MENDABLE_ERRORS fatal "A call that no model can mend ends the run with its error.";
     "bad-arguments" BAD_ARGUMENTS bad_arguments "A call whose arguments are no JSON is not made.";
     "end-run" END_RUN end_run "A tool's result ends the run.";
+    "end-run-of-several" END_RUN several_end "Several results end the run: the last that comes counts.";
 }
 
 async fn tool(host: &mut ScriptedHost) -> Outcome {
@@ -38,6 +42,19 @@ async fn tool(host: &mut ScriptedHost) -> Outcome {
         &[wanted["message"].clone(), result_of("c1", gave("seven")["content"].clone(), false)],
     )?;
     host.let_end(&run, &second, "done").await?;
+    Ok(Played::Kept)
+}
+
+async fn whatever(host: &mut ScriptedHost) -> Outcome {
+    let (run, mut turn) = host.first_call(&task("go")).await?;
+    for reason in ["stop", "length", "never_heard_of"] {
+        let wanted = answer(json!([call(reason, "look", json!({}))]), reason);
+        host.give(&turn.request, &wanted).await?;
+        let asked = host.tool_call().await?;
+        host.give(&asked.request, &gave("seen")).await?;
+        turn = host.model_call().await?;
+    }
+    host.let_end(&run, &turn, "done").await?;
     Ok(Played::Kept)
 }
 
@@ -145,18 +162,14 @@ async fn mendable(host: &mut ScriptedHost) -> Outcome {
 
 async fn fatal(host: &mut ScriptedHost) -> Outcome {
     host.begin().await?;
-    for kind in [Kind::BudgetExceeded, Kind::InternalError] {
+    let known = [Kind::BudgetExceeded, Kind::InternalError].map(|kind| RpcError::new(kind, "it is over"));
+    for given in known.into_iter().chain([of_nobody()]) {
         let run = host.ask("run", &task("go")).await?;
         let turn = host.model_call().await?;
-        host.give(&turn.request, &calls(vec![call(kind.name(), "look", json!({}))])).await?;
+        host.give(&turn.request, &calls(vec![call(&given.code.to_string(), "look", json!({}))])).await?;
         let asked = host.tool_call().await?;
-        host.refuse(&asked.request, RpcError::new(kind, "it is over")).await?;
-        match host.answer(&run).await? {
-            Err(error) if error.code == kind.code() => {}
-            other => {
-                return Err(host.fault(format!("answers `run` with the error {}", kind.name()), format!("{other:?}")));
-            }
-        }
+        host.refuse(&asked.request, given.clone()).await?;
+        host.fails_so(&run, &given).await?;
     }
     Ok(Played::Kept)
 }
@@ -189,5 +202,35 @@ async fn end_run(host: &mut ScriptedHost) -> Outcome {
         let ended = host.ran(&run, StopReason::FinalAnswer).await?;
         host.same("gives what was handed in as `structured`", &Some(expected), &ended.structured)?;
     }
+    Ok(Played::Kept)
+}
+
+async fn several_end(host: &mut ScriptedHost) -> Outcome {
+    let (run, turn) = host.first_call(&task("go")).await?;
+    let wanted = ["a", "b", "c"].map(|id| call(id, "look", json!({})));
+    host.give(&turn.request, &calls(wanted.to_vec())).await?;
+    let mut waiting = vec![host.tool_call().await?];
+    // What is asked beside the first is there when a ping behind it is answered.
+    host.ping().await?;
+    while !host.inbox.is_empty() {
+        waiting.push(host.tool_call().await?);
+    }
+    // One that calls one after the other may end behind the first.
+    let mut last = None;
+    while let Some(asked) = match waiting.pop() {
+        Some(asked) => Some(asked),
+        None => match host.asks("calls the next tool, or answers `run`").await? {
+            Some(_) => Some(host.tool_call().await?),
+            None => None,
+        },
+    } {
+        let mut result = gave("Accepted.");
+        result["end_run"] = json!(true);
+        result["structured_content"] = json!({ "of": asked.params.call_id });
+        last = Some(result["structured_content"].clone());
+        host.give(&asked.request, &result).await?;
+    }
+    let ended = host.ran(&run, StopReason::FinalAnswer).await?;
+    host.same("gives what came last as `structured`", &last, &ended.structured)?;
     Ok(Played::Kept)
 }

@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use serde_json::{Value, json};
 
 use super::faults::Fault;
-use super::{Agent, Done, Stop, conversation, message::error};
+use super::message::{error, rounded};
+use super::{Agent, Done, Stop, conversation};
 
 /// Calls that are under way at once.
 const AT_ONCE: usize = 64;
@@ -97,7 +98,13 @@ impl Agent {
     fn ask(&mut self, method: &str, params: Value, asked: Asked) -> Done {
         self.last_id = if self.has(Fault::TheSameId) { 1 } else { self.last_id + 1 };
         let message = json!({ "jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params });
-        if message.to_string().len() > self.their_bound && !self.has(Fault::IgnoresTheirBound) {
+        let bytes_max = match self.fault {
+            Some(Fault::IgnoresTheirBound) => usize::MAX,
+            Some(Fault::LongToolCalls) if method == "on_tool_call" => usize::MAX,
+            Some(Fault::RoughBound) => self.their_bound.saturating_add(300),
+            _ => self.their_bound,
+        };
+        if message.to_string().len() > bytes_max {
             self.interrupt("The call is longer than the host takes.")?;
             return self.end_run(Err(error("frame_too_large", "the conversation is longer than the host takes")));
         }
@@ -125,6 +132,7 @@ impl Agent {
             Ok(answer) if self.has(Fault::StrictResults) && has_more(&answer, &ANSWER) => {
                 return self.end_run(Err(error("internal_error", "the model's answer has an unknown field")));
             }
+            Ok(answer) if self.has(Fault::RoundsNumbers) => rounded(&answer),
             Ok(answer) if answer["message"]["role"].is_string() => answer,
             Ok(_) => return self.end_run(Err(error("internal_error", "the model's answer is none"))),
             Err(failed) => return self.model_failed(failed),
@@ -134,8 +142,8 @@ impl Agent {
         let mut calls = conversation::calls(message);
         let Some(run) = &mut self.run else { return Ok(()) };
         (run.last, run.tries) = (message["content"].clone(), 0);
-        if calls.is_empty() {
-            let finish = answer["finish_reason"].as_str().unwrap_or_default();
+        let finish = answer["finish_reason"].as_str().unwrap_or_default();
+        if calls.is_empty() || self.fault == Some(Fault::NeedsTheReason) && finish != "tool_calls" {
             let why = match finish {
                 "length" | "refused" if self.fault != Some(Fault::AlwaysFinished) => finish,
                 "length" | "refused" | "stop" | "tool_calls" => "finished",
@@ -144,7 +152,11 @@ impl Agent {
                 }
                 _ => "finished",
             };
-            return self.end_run(Ok(json!({ "stop_reason": why, "content": message["content"] })));
+            let mut content = message["content"].clone();
+            if self.has(Fault::TellsTexts) && content.is_array() {
+                content.as_array_mut().iter_mut().for_each(|parts| parts.retain(|part| part["type"] == "text"));
+            }
+            return self.end_run(Ok(json!({ "stop_reason": why, "content": content })));
         }
         match self.fault {
             Some(Fault::CallsTwice) => calls = calls.iter().flat_map(|call| [call.clone(), call.clone()]).collect(),
@@ -167,6 +179,10 @@ impl Agent {
         }
         self.end_run(match self.fault {
             Some(Fault::ErrorsAreInternal) => Err(error("internal_error", "the model failed")),
+            Some(Fault::LosesErrorData) => {
+                let data = json!({ "kind": failed["data"]["kind"] });
+                Err(json!({ "code": failed["code"], "message": failed["message"], "data": data }))
+            }
             Some(Fault::ErrorsAreAnswers) => {
                 Ok(json!({ "stop_reason": "finished", "content": failed["message"].clone() }))
             }
@@ -243,13 +259,16 @@ impl Agent {
                     let told = &result["structured_content"];
                     let arguments = told.is_null() || self.has(Fault::HandsInArguments);
                     let structured = if arguments { call["arguments"].clone() } else { told.clone() };
-                    self.run.iter_mut().for_each(|run| run.handed_in = Some(structured.clone()));
+                    let first = self.has(Fault::FirstEnd);
+                    let run = self.run.iter_mut().filter(|run| !(first && run.handed_in.is_some()));
+                    run.for_each(|run| run.handed_in = Some(structured.clone()));
                 }
             }
             Err(failed) => {
                 let kind = failed["data"]["kind"].as_str().unwrap_or_default();
                 let words = failed["message"].as_str().unwrap_or("the call failed").to_owned();
-                let mendable = MENDABLE.contains(&kind) && !self.has(Fault::EndsAtMendable);
+                let unknown = kind == "never_heard_of" && self.has(Fault::MendsTheUnknown);
+                let mendable = unknown || MENDABLE.contains(&kind) && !self.has(Fault::EndsAtMendable);
                 self.conversation.failed(id_of(call), &words);
                 if !mendable && !self.has(Fault::GoesOnAfterFatal) {
                     self.interrupt("The call was given up.")?;

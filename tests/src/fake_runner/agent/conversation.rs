@@ -26,14 +26,20 @@ impl Conversation {
 
     /// Takes a task.
     pub(super) fn begin(&mut self, params: &Value) {
-        self.prompt = params["assistant"]["system_prompt"].clone();
+        if !(self.has(Fault::KeepsItsPrompt) && self.prompt.is_string()) {
+            self.prompt = params["assistant"]["system_prompt"].clone();
+        }
         if self.has(Fault::ForgetsRuns) {
             self.messages.clear();
         }
         if let Some(history) = list(params, "history")
             && !self.has(Fault::DropsHistory)
         {
-            self.messages = history.clone();
+            let kept = if self.has(Fault::AddsHistory) { std::mem::take(&mut self.messages) } else { Vec::new() };
+            self.messages = kept.into_iter().chain(history.iter().cloned()).collect();
+        }
+        if self.has(Fault::ContextApart) && params["context"].is_string() {
+            self.messages.push(json!({ "role": "user", "content": params["context"] }));
         }
         let parts = self.task(params);
         if parts.is_empty() {
@@ -51,17 +57,21 @@ impl Conversation {
         let mut parts = Vec::new();
         if let Some(context) = params["context"].as_str()
             && !self.has(Fault::DropsContext)
+            && !self.has(Fault::ContextApart)
         {
             parts.push(text(context));
         }
         let inputs = list(params, "inputs").filter(|_| !self.has(Fault::DropsInputs));
-        for input in inputs.into_iter().flatten() {
+        let inputs_max = if self.has(Fault::OneInput) { 1 } else { usize::MAX };
+        for input in inputs.into_iter().flatten().take(inputs_max) {
             let [path, content] = ["path", "content"].map(|name| input[name].as_str().unwrap_or_default());
             parts.push(text(&format!("{path}:\n{content}")));
-            parts.extend(input.get("picture").filter(|picture| picture.is_object()).cloned());
+            let picture = input.get("picture").filter(|picture| picture.is_object());
+            parts.extend(picture.filter(|_| !self.has(Fault::DropsPictures)).cloned());
         }
         match params["query"].as_str() {
             Some(query) if self.has(Fault::NoControls) => parts.push(text(&query.replace(char::is_control, ""))),
+            Some(query) if self.has(Fault::Trims) => parts.push(text(query.trim_end())),
             Some(query) => parts.push(text(query)),
             None if self.has(Fault::EmptyQuery) => parts.push(text("")),
             None => {}
@@ -97,6 +107,11 @@ impl Conversation {
         match (self.fault, content) {
             (Some(Fault::PartsForTexts), content) if content.is_string() => {
                 *content = json!([{ "type": "text", "text": content.take() }]);
+            }
+            (Some(Fault::TextsForParts), content @ Value::Array(_))
+                if content[0]["type"] == "text" && content[1].is_null() =>
+            {
+                *content = content[0]["text"].take();
             }
             (Some(Fault::DropsOpaque), Value::Array(parts)) => parts.retain(|part| !is(part, "opaque")),
             (Some(Fault::DropsUnknown), Value::Array(parts)) => {

@@ -59,9 +59,12 @@ faults! {
     UnknownIsInternal "unknown-is-internal": "unknown-method" "unknown-method" "answers an unknown method as an internal error";
     UnknownIsFine "unknown-is-fine": "unknown-method" "unknown-method" "answers an unknown method with {}";
     DiesOfUnknown "dies-of-unknown": "unknown-method" "unknown-method" "dies of a method that it does not know";
-    ErrorsAreTexts "errors-are-texts": "unknown-method" "answer-once" "answers an error that is a text";
-    ForeignCodes "foreign-codes": "unknown-method" "answer-once" "answers errors with a number that is not that of their kind";
+    ErrorsAreTexts "errors-are-texts": "unknown-method" "errors" "answers an error that is a text";
+    NoKinds "no-kinds": "other-version" "errors" "answers errors of this protocol without their kind";
+    ForeignCodes "foreign-codes": "unknown-method" "errors" "answers errors with a number that is not that of their kind";
     TakesBadParams "takes-bad-params": "bad-params" "bad-params" "takes a run whose params do not fit";
+    TakesAnyTexts "takes-any-texts": "bad-params" "bad-params" "takes a run whose query or context is no text";
+    TakesAnyLists "takes-any-lists": "bad-params" "bad-params" "takes a run whose tools, inputs or history are no list";
     BadIsInternal "bad-is-internal": "bad-params" "bad-params" "answers bad params as an internal error";
     DiesOfLists "dies-of-lists": "params-that-are-no-object" "bad-params" "dies of params that are a list";
     StrictResults "strict-results": "unknown-fields" "unknown-fields" "refuses a result with a field that it does not know";
@@ -75,9 +78,12 @@ faults! {
     BasicPlane "basic-plane": "unicode" "unicode" "writes ? for characters beyond the basic plane";
     Latin1 "latin-1": "unicode" "stdout-is-pure" "writes ISO 8859-1";
     NoControls "no-controls": "unicode" "unicode" "drops control characters";
+    Trims "trims": "unicode" "unicode" "drops white space at the end of a query";
     SplitsAtSeparators "splits-at-separators": "unicode" "unicode" "ends lines at U+2028 too";
     DiesOfHalves "dies-of-halves": "lone-surrogate" "unicode" "dies of half a character";
     SkipsHalves "skips-halves": "lone-surrogate" "unicode" "does not answer a request with half a character";
+    SkipsHalfAnswers "skips-half-answers": "lone-surrogate-in-a-call" "unicode" "skips an answer with half a character";
+    RoundsNumbers "rounds-numbers": "exact-numbers" "exact-numbers" "reads all numbers as doubles";
     CountsReturns "counts-returns": "carriage-returns" "junk" "takes no line that ends in CR LF";
 
     Chatters "chatters": "run" "stdout-is-pure" "prints to stdout while it runs";
@@ -88,9 +94,12 @@ faults! {
     ForeignThread "foreign-thread": "run" "own-thread" "names another thread";
     NoPrompt "no-prompt": "run" "ask-the-model" "drops the assistant's prompt";
     PromptIsUsers "prompt-is-users": "run" "ask-the-model" "tells the prompt as a message of the user";
+    KeepsItsPrompt "keeps-its-prompt": "prompt-of-each-run" "ask-the-model" "asks each run with the prompt of the first";
     AsksTwice "asks-twice": "slow-model" "one-model-call" "asks the model again before it has answered";
     AlwaysFinished "always-finished": "stop-reasons" "run-ends" "ends each run as finished";
     RefusesUnknownReasons "refuses-unknown-reasons": "stop-reasons" "run-ends" "fails at a finish reason that it does not know";
+    TellsTexts "tells-texts": "content-of-the-end" "run-ends" "ends a run with the texts of the answer only";
+    TextsForParts "texts-for-parts": "content-of-the-end" "run-ends" "keeps a part that is a text as a text";
     NarrowSchemas "narrow-schemas": "tools-are-offered" "offer-the-tools" "drops from schemas what it does not know";
     KeepsOldTools "keeps-old-tools": "tools-are-offered" "offer-the-tools" "offers the tools of the run before where there are none";
     TakesASecondRun "takes-a-second-run": "two-runs-at-once" "one-run" "takes a run beside another one";
@@ -100,6 +109,10 @@ faults! {
     EmptyQuery "empty-query": "run-without-query" "run-without-query" "adds an empty message for a run without query";
     NeedsAQuery "needs-a-query": "run-without-query" "run-without-query" "refuses a run without query";
     DropsHistory "drops-history": "history" "history" "drops the history of a run";
+    AddsHistory "adds-history": "history-again" "history" "adds the history of a run to what was said before";
+    ContextApart "context-apart": "context-and-inputs" "context-and-inputs" "tells the context in a message of its own";
+    OneInput "one-input": "context-and-inputs" "context-and-inputs" "shows the first file of a run only";
+    DropsPictures "drops-pictures": "pictures" "context-and-inputs" "drops pictures of a run";
     DropsContext "drops-context": "context-and-inputs" "context-and-inputs" "drops the context of a run";
     DropsInputs "drops-inputs": "context-and-inputs" "context-and-inputs" "drops the files of a run";
     DropsInserted "drops-inserted": "inserted" "inserted-first" "drops messages that came in";
@@ -111,6 +124,7 @@ faults! {
     PartsForTexts "parts-for-texts": "verbatim" "verbatim" "makes a part of a content that is a text";
     CutsResults "cuts-results": "verbatim" "verbatim" "keeps only the texts of a tool's result";
     ErrorsAreInternal "errors-are-internal": "model-error" "model-errors" "ends a run with an internal error where the model failed";
+    LosesErrorData "loses-error-data": "model-error" "model-errors" "keeps of a model's error the kind only";
     ErrorsAreAnswers "errors-are-answers": "model-error" "model-errors" "tells the words of an error as the answer of the run";
     TriesInVain "tries-in-vain": "model-error" "model-errors" "asks again after an error that is for good";
     TriesForEver "tries-for-ever": "model-error-retryable" "model-errors" "asks again for ever";
@@ -119,6 +133,7 @@ faults! {
     UpperCase "upper-case": "tool" "call-the-tools" "calls tools by names of its own";
     OwnCallIds "own-call-ids": "tool" "call-the-tools" "calls tools with call ids of its own";
     ArgumentsAreText "arguments-are-text": "tool" "call-the-tools" "gives arguments as a text";
+    NeedsTheReason "needs-the-reason": "tool-whatever-the-reason" "call-the-tools" "calls tools only where the model gives `tool_calls` as its reason";
     ErrorsAreFine "errors-are-fine": "tool-error" "tool-errors-are-results" "tells the error of a tool as a success";
     OneAtATime "one-at-a-time": "tools-at-once" "calls-at-once" "makes one call after the other";
     TheSameId "the-same-id": "tools-at-once" "requests-only" "gives all its requests the same id";
@@ -128,8 +143,10 @@ faults! {
     AllAtOnce "all-at-once": "hundreds-of-tools" "many-calls" "makes all calls at once, however many";
     EndsAtMendable "ends-at-mendable": "mendable-errors" "mendable-errors" "ends a run at a call that is refused";
     GoesOnAfterFatal "goes-on-after-fatal": "fatal-error" "mendable-errors" "goes on after an error that is for good";
+    MendsTheUnknown "mends-the-unknown": "fatal-error" "mendable-errors" "tells the model an error of a kind that it does not know";
     GuessesArguments "guesses-arguments": "bad-arguments" "bad-arguments" "makes {} of arguments that are no JSON";
     IgnoresEndRun "ignores-end-run": "end-run" "end-run" "asks the model again behind `end_run`";
+    FirstEnd "first-end": "end-run-of-several" "end-run" "hands in the first of several results that end the run";
     LosesStructured "loses-structured": "end-run" "end-run" "hands nothing in";
     HandsInArguments "hands-in-arguments": "end-run" "end-run" "hands in the arguments where there is a structured content";
 
@@ -147,6 +164,8 @@ faults! {
     DropsTheRun "drops-the-run": "cancel-call-of-a-run" "cancel-call" "does not answer a run whose call is cancelled";
     SilentAtCancelCall "silent-at-cancel-call": "cancel-call-of-nothing" "cancel-call" "does not answer `cancel_call`";
     RefusesCancelCall "refuses-cancel-call": "cancel-call-of-nothing" "cancel-call" "refuses `cancel_call` of what it does not know";
+    CancelsAnyCall "cancels-any-call": "cancel-call-of-others-in-a-run" "cancel-call" "ends its run at `cancel_call` of any id";
+    LooseIds "loose-ids": "cancel-call-of-others-in-a-run" "cancel-call" "takes the id \"1\" for 1 in `cancel_call`";
     TakesLateAnswers "takes-late-answers": "late-answers" "late-answers" "takes the answer of a call that it gave up for that of another";
     KeepsItsCalls "keeps-its-calls": "gives-up-its-calls" "give-up-calls" "sends no `cancel_call`";
 
@@ -154,6 +173,9 @@ faults! {
     ShortBuffer "short-buffer": "one-mebibyte" "long-lines" "reads 64 KiB of a line";
     FourMebibytes "four-mebibytes": "eight-mebibytes" "long-lines" "skips lines of more than 4 MiB, and tells that it takes longer ones";
     IgnoresTheirBound "ignores-their-bound": "the-hosts-bound" "their-bound" "writes lines that are longer than the host takes";
+    LongToolCalls "long-tool-calls": "the-hosts-bound-of-tool-calls" "their-bound" "writes tool calls that are longer than the host takes";
+    LongAnswers "long-answers": "the-hosts-bound-of-answers" "their-bound" "writes answers that are longer than the host takes";
+    RoughBound "rough-bound": "the-hosts-bound-to-the-byte" "their-bound" "leaves 300 bytes of each line out when it counts";
     Impatient "impatient": "slow-host" "stdout-is-pure" "gives up when a long line is not read within 300 ms";
     OneReadALine "one-read-a-line": "byte-by-byte" "slow-host" "takes for a line what it reads at once";
     Shallow "shallow": "deep-json" "deep-json" "skips what is nested deeper than 32";

@@ -100,6 +100,21 @@ pub(super) fn run_fits(params: &Value) -> Result<(), &'static str> {
     checks.into_iter().find(|(fits, _)| !fits).map_or(Ok(()), |(_, name)| Err(name))
 }
 
+/// The value with its whole numbers as doubles have them.
+pub(super) fn rounded(value: &Value) -> Value {
+    match value {
+        Value::Number(number) => match number.as_f64() {
+            // What a double holds exactly is written as it was.
+            Some(near) if number.is_f64() || near.abs() < 9_007_199_254_740_992.0 => value.clone(),
+            Some(near) => json!(near),
+            None => value.clone(),
+        },
+        Value::Array(all) => all.iter().map(rounded).collect(),
+        Value::Object(all) => all.iter().map(|(key, value)| (key.clone(), rounded(value))).collect(),
+        Value::Null | Value::Bool(_) | Value::String(_) => value.clone(),
+    }
+}
+
 /// How deep a value is nested.
 pub(super) fn depth(value: &Value) -> usize {
     match value {

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::time::Duration;
 
-use assistant_host::conformance::{CASES, Case, Verdict, WAIT, judge};
+use assistant_host::conformance::{CASES, Case, Trial, Verdict, WAIT};
 use assistant_host::launcher::RunnerCommand;
 use assistant_protocol::spec::rules::{Level, RULES};
 use conformance::fake_runner::agent::faults::MUTANTS;
@@ -28,7 +28,7 @@ fn cases() -> impl Iterator<Item = &'static Case> {
 }
 
 async fn judged(fault: Option<&str>, dir: &Path, case: &Case, wait: Duration) -> Verdict {
-    judge(&agent(fault), dir, case, wait).await.expect("the runner starts")
+    Trial::new(&agent(fault), dir, wait).judge(case).await.expect("the runner starts")
 }
 
 #[tokio::test]
@@ -51,7 +51,11 @@ async fn each_mutant_fails_the_case_that_is_for_it() {
             let verdict = judged(Some(mutant.name), folder.path(), of_name[mutant.case], MUTANT_WAIT).await;
             match &verdict {
                 Verdict::Failed { fault, .. } if fault.rule.name == mutant.rule => None,
-                Verdict::Failed { .. } | Verdict::Passed | Verdict::NotOffered => {
+                Verdict::Failed { .. }
+                | Verdict::Passed
+                | Verdict::NotOffered
+                | Verdict::NoModelCalls
+                | Verdict::NotTried => {
                     Some(format!("{} ({}, {}): {verdict:#?}", mutant.name, mutant.case, mutant.rule))
                 }
             }
