@@ -28,7 +28,7 @@ const PART_CHARS_MIN: usize = 6;
 
 #[derive(Args)]
 pub(super) struct ReplayArgs {
-    /// The process, a unique part of its id, or the file of a recording
+    /// The process, the beginning or the end of its id, or the file of a recording
     #[arg(value_name = "PROCESS|FILE")]
     what: String,
     /// The runner: a name of the configuration, or a program, whose arguments go behind `--` [default: the one that the
@@ -87,8 +87,10 @@ pub(super) async fn replay(places: &Places, args: ReplayArgs) -> Result<u8, Fail
 /// The recording that is meant: a file where there is one of that name, else a process of the store.
 fn recording(places: &Places, what: &str) -> Result<Recording, Failure> {
     let cannot = |error: &dyn std::fmt::Display| Failure::new(USAGE, error);
-    if Path::new(what).is_file() {
-        return Recording::read_file(Path::new(what)).map_err(|error| cannot(&error));
+    let file = Path::new(what);
+    let means_a_file = file.components().count() > 1 || file.extension().is_some() || file.is_absolute();
+    if file.is_file() || means_a_file {
+        return Recording::read_file(file).map_err(|error| cannot(&error));
     }
     let state = Setting::read(places)?.state()?;
     Recording::read(&state, process(&state, what)?).map_err(|error| cannot(&error))
@@ -132,22 +134,25 @@ async fn runner(
     };
     let mut command = command.into_iter();
     let name = match (asked, &recording.runner) {
-        (Some(asked), _) if command.len() == 0 => match asked.to_str() {
+        (Some(asked), _) => match asked.to_str() {
             Some(name) if name == runners::OWN || configured()?.contains_key(name) => name.to_owned(),
-            _ => return Ok(RunnerCommand::new(asked)),
+            _ => return Ok(RunnerCommand { program: asked, args: command.collect() }),
         },
-        (Some(program), _) => return Ok(RunnerCommand { program, args: command.collect() }),
         (None, had) => match (command.next(), had) {
             (Some(program), _) => return Ok(RunnerCommand { program: program.into(), args: command.collect() }),
             (None, Some(had)) => had.clone(),
             (None, None) => runners::OWN.to_owned(),
         },
     };
-    if name == runners::OWN {
-        return open::runner().await;
-    }
-    let runners = configured()?;
-    runners.get(&name).cloned().ok_or_else(|| {
+    let found = match name.as_str() {
+        runners::OWN => Some(open::runner().await?),
+        name => configured()?.remove(name),
+    };
+    let with_args = |mut runner: RunnerCommand| {
+        runner.args.extend(command);
+        runner
+    };
+    found.map(with_args).ok_or_else(|| {
         Failure::new(
             USAGE,
             format!("the process had the runner `{name}`, which is not configured here; --runner names another"),

@@ -8,7 +8,7 @@ use assistant_protocol::ids::MessageId;
 use assistant_protocol::methods::{
     Cancel, DeliverMessage, Initialize, Method, OnLlmRequest, OnToolCall, Run, Shutdown,
 };
-use assistant_protocol::peer::{self, CallError, LinkReport, Peer, PeerLimits};
+use assistant_protocol::peer::{self, CallError, LinkEnd, LinkReport, Peer, PeerLimits};
 use assistant_protocol::types::{
     CancelParams, DeliverMessageParams, Empty, HostCapabilities, InitializeParams, MAX_FRAME_BYTES, Mail,
     PROTOCOL_VERSION, Program, RunParams,
@@ -88,7 +88,13 @@ pub(super) async fn play(recording: &Recording, runner: &RunnerCommand, how: How
 async fn watched(link: impl Future<Output = LinkReport>, stage: Arc<Stage>) {
     let report = link.await;
     tracing::debug!(?report, "the link of a recording has ended");
-    stage.state().closed = true;
+    let mut state = stage.state();
+    state.closed = true;
+    if let LinkEnd::Noise { count } = report.end {
+        let first = report.oddities.junk.first().cloned().unwrap_or_default();
+        state.noise = Some(format!("it wrote {count} lines that are no messages, the first: {first}"));
+    }
+    drop(state);
     stage.news.notify_one();
 }
 
@@ -326,10 +332,14 @@ impl Player<'_> {
 
     /// The runner has ended: how, and what it said last.
     async fn ended(&mut self, before: String) -> Box<Difference> {
-        let how = match timeout(END_WITHIN, self.child.exited()).await {
-            Ok(Ok(status)) => format!("it exited with {}", launcher::code(status)),
-            Ok(Err(why)) => why,
-            Err(_) => "it closed its pipe".to_owned(),
+        // What the link has to tell is there once its task is over.
+        drop(timeout(END_WITHIN, &mut self.link).await);
+        let noise = self.stage.state().noise.take();
+        let how = match (noise, timeout(END_WITHIN, self.child.exited()).await) {
+            (Some(noise), _) => noise,
+            (None, Ok(Ok(status))) => format!("it exited with {}", launcher::code(status)),
+            (None, Ok(Err(why))) => why,
+            (None, Err(_)) => "it closed its pipe".to_owned(),
         };
         self.child.kill();
         let said = timeout(END_WITHIN, &mut self.stderr).await.ok().and_then(Result::ok).unwrap_or_default();

@@ -224,7 +224,11 @@ impl Recording {
     /// [`NoReplay::File`].
     pub fn read_file(file: &Path) -> Result<Self, NoReplay> {
         let wrong = |why: String| NoReplay::File { path: file.to_owned(), why };
-        let bytes = std::fs::metadata(file).map_err(|error| wrong(error.to_string()))?.len();
+        let about = std::fs::metadata(file).map_err(|error| wrong(error.to_string()))?;
+        if !about.is_file() {
+            return Err(wrong("it is no file".to_owned()));
+        }
+        let bytes = about.len();
         if bytes > FILE_BYTES_MAX {
             return Err(wrong(format!("it has {bytes} bytes, and at most {FILE_BYTES_MAX} are read")));
         }
@@ -232,6 +236,9 @@ impl Recording {
         let recording: Self =
             serde_json::from_str(&text).map_err(|error| wrong(format!("it is no recording: {error}")))?;
         match recording.version {
+            VERSION if recording.steps.is_empty() => {
+                Err(wrong("nothing passed in it: there is nothing to play again".to_owned()))
+            }
             VERSION => Ok(recording),
             other => Err(wrong(format!("it is a recording of version {other}, and only {VERSION} is known"))),
         }

@@ -39,6 +39,8 @@ pub(super) struct State {
     pub(super) runs: bool,
     /// The link has ended.
     pub(super) closed: bool,
+    /// That it ended because the runner wrote what are no messages.
+    pub(super) noise: Option<String>,
     /// The runner was asked to stop: what it asks now need not be what it asked then.
     pub(super) stopping: bool,
     /// The record ends before the last run was answered.
@@ -58,6 +60,7 @@ impl Stage {
             ran: None,
             runs: false,
             closed: false,
+            noise: None,
             stopping: false,
             open_end,
             beyond: Vec::new(),

@@ -48,14 +48,26 @@ fn a_process_is_played_by_its_id_or_from_a_file() {
     let told: Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!((&told["identical"], &told["difference"]["place"]), (&json!(false), &json!("model call 1")), "{told}");
     behind(&doors, &["replay", &file, "--wait-ms", "1000", "--runner", FAKE_RUNNER, "--", &lazy], 1, "model call 1");
+    behind(
+        &doors,
+        &["replay", &file, "--", "/bin/sh", "-c", "while echo hello; do :; done"],
+        1,
+        "no messages, the first: hello",
+    );
     let unknown = "0190a0a0-0000-7000-8000-000000000000";
     check(&doors, &["replay", unknown], 2, "", "there is no process 0190a0a0-0000-7000-8000-000000000000 here");
     check(&doors, &["replay", "nobody"], 2, "", "no process has an id that begins or ends with `nobody`");
+    check(&doors, &["replay", "nowhere/run.json"], 2, "", "nowhere/run.json: No such file");
+    check(&doors, &["replay", doors.dir.path().to_str().expect("UTF-8")], 2, "", "is no file");
     check(&doors, &["replay", "abc"], 2, "", "`abc` is neither a file nor enough of an id");
     check(&doors, &["replay", &file, "--runner", "/nowhere"], 2, "", "cannot start /nowhere");
     std::fs::write(doors.dir.path().join("none.json"), "{}").expect("written");
     let none = doors.dir.path().join("none.json").display().to_string();
     check(&doors, &["replay", &none], 2, "", "it is no recording");
+    let mut empty: Value = serde_json::from_slice(&std::fs::read(&file).expect("a file")).expect("JSON");
+    empty["steps"] = json!([]);
+    std::fs::write(&none, empty.to_string()).expect("written");
+    check(&doors, &["replay", &none], 2, "", "there is nothing to play again");
 }
 
 #[test]
@@ -68,6 +80,9 @@ fn a_process_is_played_by_the_runner_that_it_had() {
     let same = "identical: 1 runs, 1 model calls";
     check(&doors, &["replay", &process], 0, same, "");
     check(&doors, &["replay", &process, "--runner", "mine"], 0, same, "");
+    let config = doors.dir.path().join("config.toml").display().to_string();
+    let more = ["--config", &config, "replay", "--runner", "mine", &process, "--", "--no-such-argument"];
+    behind(&doors, &more, 1, "not `--no-such-argument`");
     check(&doors, &["stop", "--force"], 0, "", "");
     doors.configure("");
     check(&doors, &["replay", &process], 2, "", "the process had the runner `mine`, which is not configured here");
