@@ -38,6 +38,8 @@ mod play;
 mod recording;
 mod stage;
 
+#[cfg(feature = "cli")]
+pub(crate) use difference::told_apart;
 pub use difference::{Difference, What};
 pub use recording::{Answer, Failed, GivenTools, Known, ModelAsked, Recording, RunAnswer, Step};
 

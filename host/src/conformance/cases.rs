@@ -2,10 +2,12 @@
 
 use assistant_protocol::error::RpcError;
 use assistant_protocol::types::{Content, Message, Part, Role, StopReason};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::scripted_host::{self, ScriptedHost, ToolCall, Turn};
 use super::{Case, Fault, Played};
+use crate::replay::told_apart;
 
 mod bounds;
 mod cancelling;
@@ -126,12 +128,13 @@ impl ScriptedHost {
     }
 
     /// Two things that have to be the same.
-    fn same<T: PartialEq + std::fmt::Debug>(&self, what: &str, expected: &T, seen: &T) -> Result<(), Fault> {
+    fn same<T: PartialEq + Serialize>(&self, what: &str, expected: &T, seen: &T) -> Result<(), Fault> {
         if expected == seen {
             return Ok(());
         }
-        let shown = |value: &T| crate::text::cut(&format!("{value:?}"), 400);
-        Err(self.fault(format!("{what}: {}", shown(expected)), shown(seen)))
+        let (path, expected, seen) = told_apart(&json!(expected), &json!(seen));
+        let place = if path.is_empty() { String::new() } else { format!(", at {path}") };
+        Err(self.fault(format!("{what}{place}: {expected}"), seen))
     }
 
     /// A model call must go on with the conversation of an earlier one: the same messages, and then these.

@@ -17,6 +17,7 @@ use crate::{conversation, message_box, process_table};
 const EVENTS: u32 = 1_000;
 
 /// The processes whose id begins or ends with `part`, at most `limit`.
+#[cfg(feature = "cli")]
 pub(crate) fn named(db: &Connection, part: &str, limit: u32) -> rusqlite::Result<Vec<String>> {
     let mut look = db.prepare(
         "SELECT process_id FROM assistant_processes

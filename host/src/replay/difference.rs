@@ -145,6 +145,14 @@ fn first(recorded: &Value, now: &Value) -> Option<(String, Value, Value)> {
     }
 }
 
+/// Two values that are not the same, for people: the first place in their JSON, and what stands there in each.
+#[cfg(feature = "cli")]
+pub(crate) fn told_apart(one: &Value, other: &Value) -> (String, String, String) {
+    let (path, one, other) = first(one, other).unwrap_or_else(|| (String::new(), one.clone(), other.clone()));
+    let from = shared_start(&one, &other);
+    (path, shown(&one, &other, from), shown(&other, &one, from))
+}
+
 /// A key in a JSON pointer.
 fn escaped(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")

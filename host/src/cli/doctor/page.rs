@@ -20,8 +20,11 @@ pub(super) fn tell(report: &Report) {
     row("socket", &place(&report.socket, "not there: no host runs"));
     row("host", &host(report));
     if let Some(runner) = &report.runner {
-        let note =
-            if runner.host_itself { " (this program; assistant-runner beside it needs less memory)" } else { "" };
+        let note = if runner.host_itself {
+            " (this program; an assistant-runner of the same build beside it needs less memory)"
+        } else {
+            ""
+        };
         row("runner", &format!("{}{note}", runner.program.display()));
     }
     for known in &report.runners {

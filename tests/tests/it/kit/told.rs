@@ -109,3 +109,15 @@ fn a_command_that_is_none_is_told_with_what_to_do() {
     let help = String::from_utf8_lossy(&help.stdout).into_owned();
     assert!(["0 ", "1 ", "2 ", "130 "].iter().all(|code| help.contains(&format!("\n  {code}"))), "{help}");
 }
+
+#[test]
+fn what_differs_is_told_as_json_with_its_place() {
+    let check = |fault: &str, case: &str, expected: &str, seen: &str| {
+        let (_, lines) = kit(&["--json", "--wait-ms", "4000", "--case", case, "--", FAKE_RUNNER, "agent", fault]);
+        let told = &lines[0]["fault"];
+        let ends = |name: &str, end: &str| told[name].as_str().is_some_and(|told| told.ends_with(end));
+        assert!(ends("expected", expected) && ends("seen", seen), "{told}");
+    };
+    check("loses-structured", "end-run", "as `structured`: {\"n\":5}", "nothing");
+    check("drops-opaque", "verbatim", "(message 2), at /content/1/type: \"opaque\"", "\"never_heard_of\"");
+}
