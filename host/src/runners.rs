@@ -28,11 +28,23 @@ pub struct UnknownRunner {
 ///
 /// # Errors
 /// [`UnknownRunner`] where `runners` has no such name.
-pub fn kept(runners: &BTreeMap<String, RunnerCommand>, name: &str) -> Result<Option<String>, UnknownRunner> {
+pub fn kept<T>(runners: &BTreeMap<String, T>, name: &str) -> Result<Option<String>, UnknownRunner> {
     match name {
         OWN => Ok(None),
         name if runners.contains_key(name) => Ok(Some(name.to_owned())),
         name => Err(unknown(runners, name)),
+    }
+}
+
+/// Runners by their names, whatever is known of them.
+pub(crate) trait Named {
+    /// What [`kept`] says of a name.
+    fn named(&self, name: &str) -> Result<Option<String>, UnknownRunner>;
+}
+
+impl<T> Named for BTreeMap<String, T> {
+    fn named(&self, name: &str) -> Result<Option<String>, UnknownRunner> {
+        kept(self, name)
     }
 }
 
@@ -57,7 +69,7 @@ pub(crate) fn told(kept: Option<&str>, error: String) -> String {
     }
 }
 
-fn unknown(runners: &BTreeMap<String, RunnerCommand>, name: &str) -> UnknownRunner {
+fn unknown<T>(runners: &BTreeMap<String, T>, name: &str) -> UnknownRunner {
     let known: Vec<&str> = std::iter::once(OWN).chain(runners.keys().map(String::as_str)).collect();
     let name = cut(&one_line(name), NAME_SHOWN_CHARS_MAX);
     let near = nearest_name(&name, &known).map(|near| format!(" (`{near}` is)")).unwrap_or_default();

@@ -121,7 +121,7 @@ impl Setting {
     /// What decides what a definition gets here.
     pub(super) fn stock<'a>(&'a self, table: &'a [Tool], models: &'a Models) -> Stock<'a> {
         let (aliases, strict_models) = (&self.config.tool_aliases, self.config.strict_models);
-        Stock { table, aliases, servers: &self.servers, models, strict_models }
+        Stock { table, aliases, servers: &self.servers, models, runners: &self.config.runners, strict_models }
     }
 
     /// Starts each configured tool server for once, to tell what it offers or why it does not start.

@@ -21,6 +21,11 @@ impl Host {
         runners::kept(&self.0.options.runners, name)
     }
 
+    /// The runners that can be named.
+    pub(crate) fn named_runners(&self) -> &dyn runners::Named {
+        &self.0.options.runners
+    }
+
     /// The name of the runner of whoever names none; none is the host's own.
     pub(crate) fn default_runner(&self) -> Option<&str> {
         self.0.options.default_runner.as_deref()

@@ -75,6 +75,7 @@ const ADVICE: &[(Code, &str)] = &[
         "Name a configured model, map the name in `[model_aliases]`, or add the model as `[models.NAME]`.",
     ),
     (Code::ModelRefused, "Name a configured model, map the name in `[model_aliases]`, or set `strict_models = false`."),
+    (Code::RunnerUnknown, "Name a configured runner, or add it as `[runners.NAME]` with a `command`."),
 ];
 
 impl Code {

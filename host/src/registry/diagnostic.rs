@@ -188,6 +188,8 @@ codes! {
     ModelReplaced "model_replaced" Warning;
     /// It wishes for a model that is not configured, and `strict_models` is set: it cannot be started.
     ModelRefused "model_refused" Error;
+    /// It names a runner that is not configured: it cannot be started.
+    RunnerUnknown "runner_unknown" Error;
 }
 
 impl fmt::Display for Code {

@@ -9,6 +9,7 @@ use super::grants::{self, Grants, Unavailable};
 use crate::host::Host;
 use crate::model::{Choice, Models, NoModel};
 use crate::registry::{Code, Definition, Diagnostic, bare};
+use crate::runners::{Named, UnknownRunner};
 use crate::servers::{self, Configured};
 use crate::text::{NAME_SHOWN_CHARS_MAX, cut};
 use crate::trust::{self, Ruled};
@@ -31,6 +32,8 @@ pub(crate) struct Stock<'a> {
     pub(crate) servers: &'a Configured,
     /// The models that there are.
     pub(crate) models: &'a Models,
+    /// The runners that the configuration names.
+    pub(crate) runners: &'a dyn Named,
     /// A wish for an unknown model is refused.
     pub(crate) strict_models: bool,
 }
@@ -43,6 +46,7 @@ impl<'a> Stock<'a> {
             aliases: host.tool_aliases(),
             servers: host.configured_servers(),
             models: host.models(),
+            runners: host.named_runners(),
             strict_models: host.strict_models(),
         }
     }
@@ -54,7 +58,8 @@ impl<'a> Stock<'a> {
         let mut grants = grants::of_definition(definition, self.aliases, self.table);
         // What a server brings is known when that has started.
         grants.unavailable.retain(|one| !servers::may_bring(self.servers, definition, &one.tool, self.aliases));
-        Outfit { grants, misspelt, model }
+        let no_runner = definition.runner.as_deref().and_then(|name| self.runners.named(name).err());
+        Outfit { grants, misspelt, model, no_runner }
     }
 }
 
@@ -73,6 +78,8 @@ pub(crate) struct Outfit {
     /// A tool that it must not have and that is none here, and the name that is near.
     misspelt: Option<(String, String)>,
     pub(crate) model: Result<Choice, NoModel>,
+    /// The runner that it names is none here.
+    no_runner: Option<UnknownRunner>,
 }
 
 impl Outfit {
@@ -117,6 +124,10 @@ impl Outfit {
                 found.push((Diagnostic::new(Code::ModelRefused, &file, message), wished()));
             }
             Ok(_) | Err(NoModel::NoneConfigured { .. } | NoModel::Unusable { .. }) => {}
+        }
+        if let Some(unknown) = &self.no_runner {
+            let about = About { keys: &["runner"], value: definition.runner.clone() };
+            found.push((Diagnostic::new(Code::RunnerUnknown, &file, unknown.to_string()), about));
         }
         let runs = About { keys: &["mcpservers", "mcp", "hooks", "extensions", "retry"], value: None };
         found.extend(trust::told(definition, ruled).map(|told| (told, runs)));
@@ -181,7 +192,15 @@ mod tests {
         models.insert("only", std::sync::Arc::new(model) as std::sync::Arc<dyn Model>);
         let aliases = BTreeMap::from([("Fetch".to_owned(), "read_file".to_owned())]);
         let servers = Configured::default();
-        let stock = Stock { table: &table, aliases: &aliases, servers: &servers, models: &models, strict_models };
+        let runners = BTreeMap::from([("python".to_owned(), ())]);
+        let stock = Stock {
+            table: &table,
+            aliases: &aliases,
+            servers: &servers,
+            models: &models,
+            runners: &runners,
+            strict_models,
+        };
         let outfit = stock.outfit(&definition);
         let found = outfit.findings(&definition, &table, &[]);
         let found: Vec<_> =
@@ -235,6 +254,14 @@ mod tests {
             )],
         );
         check("tools: []\nmodel: [o9, only]", false, &[], &[]);
+        check("tools: []\nrunner: python", false, &[], &[]);
+        check("tools: []\nrunner: assistant-runner", false, &[], &[]);
+        check(
+            "tools: []\nrunner: pyton",
+            false,
+            &[],
+            &[("runner_unknown", "no runner is called `pyton` (`python` is); there are: assistant-runner, python", "")],
+        );
         check(
             "tools: []\nmodel: o9",
             true,
