@@ -56,6 +56,8 @@ fn the_exit_code_tells_how_bad_it_is() {
     check(CLEAN.trim_start_matches("---\n"), &[], 0);
     check(CLEAN.trim_start_matches("---\n"), &["--strict"], 1);
     check(NOTED, &["--strict"], 0);
+    check(&CLEAN.replace("---\nSweep", "runner: assistant-runner\n---\nSweep"), &["--strict"], 0);
+    check(&CLEAN.replace("---\nSweep", "runner: nobody\n---\nSweep"), &[], 2);
     check(WARNED, &[], 0);
     check(WARNED, &["--strict"], 1);
     check(WARNED, &["--strict", "--json"], 1);
