@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use assistant_protocol::ids::{MessageId, ProcessId};
-use assistant_protocol::types::{AssistantBrief, CancelParams, LlmRequestResult, Message, Part, Role, RunParams};
+use assistant_protocol::types::{CancelParams, LlmRequestResult, Message, Part, Role, RunParams};
 use rusqlite::Connection;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -90,19 +90,7 @@ fn first_run(db: &Connection, row: &process_table::Process, told: &Value) -> Res
         Some(length) => Some(history(db, row, usize::try_from(length).unwrap_or(usize::MAX))?),
         None => None,
     };
-    Ok(RunParams {
-        assistant: AssistantBrief {
-            id: row.assistant_id.clone(),
-            name: definition.name,
-            system_prompt: definition.system_prompt + prompt,
-        },
-        query: (!row.query.is_empty()).then(|| row.query.clone()),
-        context: row.context.clone(),
-        inputs: given.inputs,
-        tools,
-        output_schema: given.output_schema,
-        history,
-    })
+    Ok(given.first_run(row, (definition.name, definition.system_prompt + prompt), tools, history))
 }
 
 /// What a process went on with: of the one before, or as its runner gave it back.

@@ -1,7 +1,7 @@
 //! What a process was given when it was spawned, apart from its row: read where it begins, and where it is gone on with.
 
 use assistant_protocol::ids::ProcessId;
-use assistant_protocol::types::{Input, ToolSpec};
+use assistant_protocol::types::{AssistantBrief, Input, Message, RunParams, ToolSpec};
 use rusqlite::{Connection, OptionalExtension};
 use serde_json::{Value, json};
 
@@ -18,6 +18,27 @@ pub struct Given {
     pub inputs: Option<Vec<Input>>,
     /// The schema that the result has to fit.
     pub output_schema: Option<Value>,
+}
+
+impl Given {
+    /// The first `run` of a process: where it begins, and where that is played again.
+    pub(crate) fn first_run(
+        self,
+        row: &Process,
+        (name, system_prompt): (String, String),
+        tools: Vec<ToolSpec>,
+        history: Option<Vec<Message>>,
+    ) -> RunParams {
+        RunParams {
+            assistant: AssistantBrief { id: row.assistant_id.clone(), name, system_prompt },
+            query: (!row.query.is_empty()).then(|| row.query.clone()),
+            context: row.context.clone(),
+            inputs: self.inputs,
+            tools,
+            output_schema: self.output_schema,
+            history,
+        }
+    }
 }
 
 /// What a process was given beside its task.

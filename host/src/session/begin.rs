@@ -1,7 +1,7 @@
 //! What a process begins with: its row, its limits, and the assistant that it is to be.
 
 use assistant_protocol::ids::ProcessId;
-use assistant_protocol::types::{AssistantBrief, Message, RunParams, ToolSpec};
+use assistant_protocol::types::{Message, RunParams, ToolSpec};
 use serde_json::json;
 
 use super::answer::{self, Answering};
@@ -95,15 +95,7 @@ pub(super) fn first_run(loaded: Loaded, tools: Vec<ToolSpec>, lacking: Vec<Unava
     if given.output_schema.is_some() {
         system_prompt.push_str(&answer::told());
     }
-    RunParams {
-        assistant: AssistantBrief { id: row.assistant_id.clone(), name: definition.name.clone(), system_prompt },
-        query: (!row.query.is_empty()).then(|| row.query.clone()),
-        context: row.context.clone(),
-        inputs: given.inputs,
-        tools,
-        output_schema: given.output_schema,
-        history,
-    }
+    given.first_run(&row, (definition.name.clone(), system_prompt), tools, history)
 }
 
 /// What an assistant is told of its own run, behind its prompt.
