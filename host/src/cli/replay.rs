@@ -134,7 +134,8 @@ async fn runner(
     };
     let mut command = command.into_iter();
     let name = match (asked, &recording.runner) {
-        (Some(asked), _) => match asked.to_str() {
+        // A path is no name, and needs no configuration.
+        (Some(asked), _) => match asked.to_str().filter(|name| !name.contains(std::path::is_separator)) {
             Some(name) if name == runners::OWN || configured()?.contains_key(name) => name.to_owned(),
             _ => return Ok(RunnerCommand { program: asked, args: command.collect() }),
         },

@@ -43,6 +43,9 @@ fn a_process_is_played_by_its_id_or_from_a_file() {
     check(&doors, &["stop", "--force"], 0, "", "");
     check(&doors, &["replay", &file], 0, same, "");
     check(&doors, &["replay", end], 0, same, "");
+    doors.configure("[broken");
+    check(&doors, &["replay", &file, "--runner", RUNNER], 0, same, "");
+    doors.configure("");
     let lazy = format!("{}/transcripts/lazy.jsonl", env!("CARGO_MANIFEST_DIR"));
     let json = behind(&doors, &["replay", &file, "--json", "--wait-ms", "1000", "--", FAKE_RUNNER, &lazy], 1, "");
     let told: Value = serde_json::from_str(&json).expect("JSON");
