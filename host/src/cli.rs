@@ -12,6 +12,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::registry::Source;
 use crate::tools::profile::Profile;
 
+mod automatic;
 mod catalog;
 mod change;
 mod check;
@@ -31,6 +32,7 @@ mod lines;
 mod lint;
 mod live;
 mod log;
+mod logins;
 mod logs;
 mod new;
 mod open;
@@ -57,6 +59,7 @@ mod trust;
 mod vacuum;
 mod wait;
 mod words;
+mod worktrees;
 
 use words::{ago, counted, now_ms, shown, size};
 
@@ -166,7 +169,9 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     /// Remove what was kept for long enough, and give its space back
     Vacuum(vacuum::VacuumArgs),
-    /// Make an MCP client start this program: print the entry for it, or write it into its file
+    /// List the git worktrees that assistants have left, or remove some
+    Worktrees(worktrees::WorktreesArgs),
+    /// Make an MCP client start this program: print the entry for it, or write it into its file; `model`: reach models
     Setup(setup::SetupArgs),
     /// Write what a shell needs to complete these commands
     Completions(completions::CompletionsArgs),
@@ -254,7 +259,7 @@ fn without_runtime(cli: &Cli) -> Option<Result<u8, Failure>> {
         Command::Status(args) => Some(steer::status(&cli.places, args)),
         Command::Stop(args) => Some(steer::stop(&cli.places, args)),
         Command::Trust(args) => Some(trust::trust(&cli.places, args)),
-        Command::Setup(args) => Some(setup::setup(&cli.places, args)),
+        Command::Setup(args) if args.command.is_none() => Some(setup::setup(&cli.places, args)),
         Command::Completions(args) => Some(completions::completions(args)),
         _ => None,
     }
@@ -319,8 +324,12 @@ async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Command::Prompt(args) => prompt::prompt(&places, &args),
         Command::Doctor(args) => doctor::doctor(&places, &args).await,
         Command::Vacuum(args) => vacuum::vacuum(&places, &args).await,
+        Command::Worktrees(args) => worktrees::worktrees(&places, &args).await,
         Command::Trust(args) => trust::trust(&places, &args),
-        Command::Setup(args) => setup::setup(&places, &args),
+        Command::Setup(args) => match &args.command {
+            Some(setup::SetupCommand::Model(args)) => setup::model(&places, args).await,
+            None => setup::setup(&places, &args),
+        },
         Command::Completions(args) => completions::completions(&args),
         Command::Conformance(args) => conformance::conformance(&args).await,
         Command::Demo => demo::demo().await,

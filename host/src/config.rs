@@ -11,10 +11,14 @@ use crate::limits::Limits;
 use crate::model::prices::{Price, Prices};
 use crate::servers::{Configured, ServerConfig};
 
+mod defaults;
+mod launcher;
 pub mod paths;
 mod runner;
 mod secret;
 
+pub use defaults::Defaults;
+pub use launcher::LauncherConfig;
 pub use runner::RunnerConfig;
 pub use secret::{Secret, read_key_file};
 
@@ -28,6 +32,8 @@ pub struct Config {
     /// Where it was read from, or would be; messages name it.
     #[serde(skip)]
     pub path: PathBuf,
+    /// What is used where a definition names nothing; what stands here stands in `default_model` and the like, too.
+    pub defaults: Defaults,
     /// The model of an assistant whose definition names none.
     pub default_model: Option<String>,
     /// A definition that names an unknown model is refused instead of getting the default one.
@@ -48,6 +54,12 @@ pub struct Config {
     pub runners: BTreeMap<String, RunnerConfig>,
     /// The runner of an assistant whose definition names none.
     pub default_runner: Option<String>,
+    /// Where and in what runners are started, by the name that definitions use.
+    pub launchers: BTreeMap<String, LauncherConfig>,
+    /// The launcher of an assistant that none is named for. Left out, it is this machine as it is.
+    pub default_launcher: Option<String>,
+    /// Where git worktrees are made for assistants that have their own. A path of this file.
+    pub worktrees: Option<PathBuf>,
     /// Commands that are run when a process ends or asks.
     pub hooks: Hooks,
     /// What is allowed.
@@ -183,6 +195,7 @@ impl Config {
         config.in_range()?;
         config.servers()?;
         config.runners(&|_| None)?;
+        config.launchers(&|_| None)?;
         Ok(config)
     }
 
@@ -192,7 +205,7 @@ impl Config {
     /// [`ConfigError::Wrong`] names the key and the line.
     pub(crate) fn shaped(text: &str, path: &Path) -> Result<Self, ConfigError> {
         let config: Config = toml::from_str(text).map_err(|error| wrong(text, path, &error))?;
-        Ok(Self { path: path.to_owned(), ..config })
+        Self { path: path.to_owned(), ..config }.with_defaults()
     }
 
     /// Whether the limits leave something to be done.
@@ -323,7 +336,7 @@ mod tests {
 
     #[test]
     fn errors_name_the_key_and_the_line() {
-        let top = "expected one of `default_model`, `strict_models`, `models`, `prices`, `model_aliases`, `tool_aliases`, `mcp_servers`, `tool_presets`, `runners`, `default_runner`, `hooks`, `limits`";
+        let top = "expected one of `defaults`, `default_model`, `strict_models`, `models`, `prices`, `model_aliases`, `tool_aliases`, `mcp_servers`, `tool_presets`, `runners`, `default_runner`, `launchers`, `default_launcher`, `worktrees`, `hooks`, `limits`";
         assert_eq!(error("a = 1"), format!("c.toml, line 1: unknown field `a`, {top}"));
         let limits = error("[limits]\n\ndeep = 1");
         assert!(limits.starts_with("c.toml, line 3: unknown field `deep`, expected one of `depth`"), "{limits}");

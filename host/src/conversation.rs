@@ -3,12 +3,14 @@
 use std::collections::HashSet;
 
 use assistant_protocol::ids::{MessageId, ProcessId};
-use assistant_protocol::types::{Message, Part, ToolCallResult};
+use assistant_protocol::types::{Message, Part, Role, ToolCallResult};
 use rusqlite::Connection;
 
 use crate::process_table::optional_id;
 use crate::registry::sha256_hex;
 use crate::store::{StoreError, Tx};
+
+mod agents;
 
 /// Adds messages at the end. Each may be the insertion of a message of the box.
 ///
@@ -111,15 +113,20 @@ pub(crate) fn since(db: &Connection, process: ProcessId, after: i64, limit: u32)
 /// # Errors
 /// The store's.
 pub fn history(db: &Connection, process: ProcessId) -> Result<Vec<Message>, StoreError> {
-    // One that never asked its model holds nothing of what it was to go on with.
-    let (turns, before): (u32, Option<ProcessId>) = db
-        .prepare_cached("SELECT turns, resumed_from FROM assistant_processes WHERE process_id = ?1")?
-        .query_row([process.to_string()], |row| Ok((row.get("turns")?, optional_id(row, "resumed_from")?)))?;
-    let mut messages = match before.filter(|_| turns == 0) {
-        Some(before) => history(db, before)?,
-        None => Vec::new(),
-    };
-    messages.extend(read(db, process)?);
+    let (mut parts, mut next, mut of_agents) = (Vec::new(), Some(process), false);
+    while let Some(process) = next {
+        let (turns, agent, before): (u32, bool, Option<ProcessId>) = db
+            .prepare_cached("SELECT turns, agent, resumed_from FROM assistant_processes WHERE process_id = ?1")?
+            .query_row([process.to_string()], |row| {
+                Ok((row.get("turns")?, row.get("agent")?, optional_id(row, "resumed_from")?))
+            })?;
+        parts.push(read(db, process)?);
+        of_agents |= agent;
+        // One that never asked its model holds nothing of what it was to go on with, and no agent does.
+        next = before.filter(|_| turns == 0 || agent);
+    }
+    let messages: Vec<Message> = parts.into_iter().rev().flatten().collect();
+    let mut messages = if of_agents { agents::in_order(messages) } else { messages };
     let (mut answered, mut called) = (HashSet::new(), Vec::new());
     for message in &messages {
         for part in message.content.parts().iter() {
@@ -131,14 +138,35 @@ pub fn history(db: &Connection, process: ProcessId) -> Result<Vec<Message>, Stor
         }
     }
     let open = called.into_iter().filter(|call_id| !answered.contains(call_id));
-    let interrupted = ToolCallResult {
+    messages.extend(open.map(interrupted));
+    Ok(messages)
+}
+
+/// The result of a call that has none.
+fn interrupted(call_id: String) -> Message {
+    let result = ToolCallResult {
         content: vec![Part::text("interrupted: the run ended before this call had a result; it may have been done")],
         structured_content: None,
         is_error: true,
         end_run: None,
     };
-    messages.extend(open.map(|call_id| Message::tool_result(call_id, &interrupted)));
-    Ok(messages)
+    Message::tool_result(call_id, &result)
+}
+
+/// Whether anything is said by the assistant of a process, or called.
+///
+/// # Errors
+/// The store's.
+pub(crate) fn has_said(db: &Connection, process: ProcessId) -> Result<bool, StoreError> {
+    Ok(read(db, process)?.iter().any(|message| message.role == Role::Assistant))
+}
+
+/// Whose word is the last of a conversation; a call without a result has one that says so.
+///
+/// # Errors
+/// The store's.
+pub(crate) fn last_role(db: &Connection, process: ProcessId) -> Result<Option<Role>, StoreError> {
+    Ok(history(db, process)?.last().map(|message| message.role))
 }
 
 /// The place of what was recorded last of all conversations; 0 where nothing is.

@@ -24,11 +24,13 @@ use crate::search::{self, SearchError, SearchIndex};
 use crate::servers::Pool;
 use crate::store::{Store, StoreError};
 use crate::tools::{self, Along, CallError, Output, Tool};
+use crate::worktrees::{self, Worktrees};
 use crate::{events, supervisor};
 
 mod assistants;
 mod expiry;
 mod keys;
+mod launchers;
 mod lock;
 mod options;
 mod reload;
@@ -48,6 +50,8 @@ pub use sessions::Ending;
 
 /// Runners that are being launched at once; more make no launch faster.
 const LAUNCHES_MAX: usize = 8;
+/// The same for those that a launcher starts, which may wait for another machine.
+const FAR_LAUNCHES_MAX: usize = 16;
 
 /// Why a host was not opened.
 #[derive(Debug, thiserror::Error)]
@@ -96,9 +100,11 @@ struct Shared {
     store: Arc<Store>,
     model_permits: Semaphore,
     launch_permits: Semaphore,
+    far_launch_permits: Semaphore,
     runners: TaskTracker,
     strays: Strays,
     servers: Pool,
+    worktrees: Worktrees,
     closing: CancellationToken,
     closed: CancellationToken,
     supervisor: TaskTracker,
@@ -109,6 +115,8 @@ struct Shared {
     slept: slept::Slept,
     /// Variables with keys that clients have and this host has not.
     keys_elsewhere: RwLock<Vec<String>>,
+    /// The state directory, and what else is the host's own.
+    private: Vec<PathBuf>,
     _lock: File,
 }
 
@@ -133,7 +141,7 @@ impl Host {
             .await?;
         if !left.is_empty() {
             tracing::warn!(left = left.len(), "an earlier host died; its processes are ended as host_lost");
-            host.strays().end_all(&left).await;
+            host.end_left(left).await;
         }
         host.strays().end_servers_of(host.state_dir()).await;
         tracing::debug!(?mirrored, "the registry is mirrored");
@@ -143,6 +151,7 @@ impl Host {
         let leaving = host.clone();
         host.0.supervisor.spawn(async move { sessions::end_the_left(leaving).await });
         host.0.supervisor.spawn(Pool::tend(host.clone()));
+        host.0.supervisor.spawn(worktrees::tend(host.clone()));
         host.0.supervisor.spawn(slept::watch(host.clone()));
         host.0.supervisor.spawn(retention::run(host.clone()));
         if host.0.options.watch && !host.0.options.sources.is_empty() {
@@ -197,6 +206,7 @@ impl Host {
         self.0.servers.close(self).await;
         self.0.runners.close();
         self.0.runners.wait().await;
+        worktrees::settle_all(self).await;
         // What was to be started when the supervisor stopped has no runner that could end it.
         let swept = self
             .store()
@@ -333,14 +343,6 @@ impl Host {
         &self.0.model_permits
     }
 
-    pub(crate) fn launch_permits(&self) -> &Semaphore {
-        &self.0.launch_permits
-    }
-
-    pub(crate) fn strays(&self) -> &Strays {
-        &self.0.strays
-    }
-
     /// Runs the task of a runner or a hook; [`Host::close`] waits for it.
     pub(crate) fn spawn_runner(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.0.runners.spawn(task);
@@ -364,6 +366,8 @@ fn open_files(options: Options) -> Result<Shared, OpenError> {
     let stored = store.look(|db| Ok::<_, StoreError>(mirror::stored(db)?))?;
     let (reloads, registry) = reload::Reloads::first(files, stored);
     let search = SearchIndex::open(&options.state.join(search::FOLDER), &registry)?;
+    let own = std::iter::once(&options.state).chain(&options.trust);
+    let private = own.chain(&options.private).cloned().collect();
     Ok(Shared {
         tools,
         registry: RwLock::new(Arc::new(registry)),
@@ -371,9 +375,11 @@ fn open_files(options: Options) -> Result<Shared, OpenError> {
         store,
         model_permits: Semaphore::new(options.limits.model_calls.max(1) as usize),
         launch_permits: Semaphore::new(LAUNCHES_MAX),
+        far_launch_permits: Semaphore::new(FAR_LAUNCHES_MAX),
         runners: TaskTracker::new(),
         strays: Strays::new(options.adopts_orphans),
         servers: Pool::default(),
+        worktrees: Worktrees::new(options.worktrees.clone().unwrap_or_else(|| options.state.join("worktrees"))),
         closing: CancellationToken::new(),
         closed: CancellationToken::new(),
         supervisor: TaskTracker::new(),
@@ -383,6 +389,7 @@ fn open_files(options: Options) -> Result<Shared, OpenError> {
         reloads,
         slept: slept::Slept::default(),
         keys_elsewhere: RwLock::default(),
+        private,
         _lock: lock,
         options,
     })

@@ -15,7 +15,8 @@
 //!   names of other systems ([`tools::profile`]); [`caller`]: who asks; [`app`]: tools and approval of an app;
 //! * memory: [`registry`] and [`search`] (assistants), [`process_table`], [`message_box`], [`conversation`], [`blobs`]
 //!   (pictures, files and long texts), [`events`] and [`changes`], all over [`store`] (SQLite, one writer);
-//! * outside: `supervisor`, [`launcher`], [`runners`] (whose runner), [`model`], [`servers`] (tools of others), [`hooks`];
+//! * outside: `supervisor`, [`launcher`], [`runners`] (whose runner), [`launchers`] (where it is started), [`model`],
+//!   [`servers`] (tools of others), [`hooks`], `worktrees`;
 //! * results: [`output_schema`];
 //! * again: [`replay`], a recorded run with no model and no tools;
 //! * people: [`config`], [`single`] (one subagent, of a file of its own), [`trust`], `cli` (feature `cli`), [`text`];
@@ -68,7 +69,7 @@
 //!
 //! `examples/embed.rs` is a whole app of less than a hundred lines, `examples/tauri` one with a window (commands and
 //! events); `examples/sidecar.rs` is for apps that cannot link this library, because they link another SQLite (Cargo takes
-//! one package with `links = "sqlite3"`).
+//! one package with `links = "sqlite3"`); `examples/fleet` has configurations for runners on other machines.
 
 pub mod app;
 pub mod awake;
@@ -87,6 +88,7 @@ pub mod events;
 pub mod hooks;
 pub mod host;
 pub mod launcher;
+pub mod launchers;
 pub mod limits;
 pub mod mcp;
 pub mod message_box;
@@ -109,3 +111,4 @@ pub mod text;
 pub mod tools;
 pub mod trust;
 mod whole;
+mod worktrees;

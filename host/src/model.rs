@@ -16,6 +16,10 @@ mod retry;
 pub mod scripted;
 
 pub use models::{Choice, Models, NoModel, variables_of_keys};
+#[cfg(feature = "cli")]
+pub(crate) use models::{ollama_at, usual_models};
+#[cfg(all(feature = "cli", feature = "network-models"))]
+pub(crate) use network::installed::{Installed, installed};
 pub use retry::{RetryNotice, answer_with_retries};
 pub use scripted::ScriptedModel;
 

@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::names::named;
 use crate::store::{StoreError, Tx};
 
+mod agent;
 pub mod budget;
 mod columns;
 mod end;
@@ -24,12 +25,15 @@ mod slots;
 mod spawn;
 mod trees;
 mod usage;
+pub mod worktree;
 
+pub use agent::{Told, add_told, is_of_agent, keep_agent_session, model_wished, session_before};
 use columns::unreadable;
 pub(crate) use columns::{id, optional_id};
+pub(crate) use end::stop_key;
 pub use end::{
     End, Settled, Took, UNTIL_THEN, cancel, cancel_marked, end, end_the_living, final_words, keep, recover,
-    resume_unsettled, settle,
+    resume_unsettled, settle, told_words,
 };
 pub use given::{Given, definition, given, given_tools, keep_given_tools, limits, repair};
 pub use keys::{Keyed, keep_keyed, keyed};
@@ -45,7 +49,7 @@ pub use slots::{Capacity, capacity, living, start_ready, to_start};
 pub use spawn::{LEVEL_UNKNOWN, NewProcess, Refused, Spawned, resumption_of, spawn};
 pub(crate) use trees::GO_ON;
 pub use trees::{Listed, Whose, living_of, living_spawned_by, newest, task, tree, trees};
-pub use usage::{Used, used};
+pub use usage::{ToldCost, Used, told_cost, used};
 
 named! {
     /// Where a process is in its life.
@@ -180,6 +184,8 @@ pub struct Process {
     pub context: Option<String>,
     /// Where its file tools work.
     pub working_dir: Option<String>,
+    /// The git worktree in which it works; none is none.
+    pub worktree: Option<ProcessId>,
     /// The tools it was granted.
     pub tools: Vec<String>,
     /// What its definition asks for and it does not have, as JSON.
@@ -188,6 +194,10 @@ pub struct Process {
     pub model: String,
     /// The name of its runner; none is the host's own.
     pub runner: Option<String>,
+    /// Its runner runs an agent that has its own model and tools.
+    pub agent: bool,
+    /// The name of the launcher that starts its runner; none is the machine as it is.
+    pub launcher: Option<String>,
     /// Model calls begun.
     pub turns: u32,
     /// Tool calls begun.
@@ -212,7 +222,7 @@ pub struct Process {
 
 const COLUMNS: &str = "process_id, assistant_id, snapshot, parent_process_id, parent_assistant_id, root_process_id, \
     session_id, thread_id, depth, detached, resumed_from, label, status, reason, cause, error, cancel_requested_at, query, context, \
-    working_dir, tools, unavailable_tools, model, runner, turns, tool_calls, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, \
+    working_dir, worktree, tools, unavailable_tools, model, runner, agent, launcher, turns, tool_calls, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, \
     reasoning_tokens, usage_unknown, result, structured, created_at, started_at, finished_at, exit_code";
 
 /// The place of a column among [`COLUMNS`].
@@ -246,10 +256,13 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Process> {
         query: row.get(at!("query"))?,
         context: row.get(at!("context"))?,
         working_dir: row.get(at!("working_dir"))?,
+        worktree: optional_id(row, at!("worktree"))?,
         tools: serde_json::from_str(&tools).map_err(|error| unreadable(at!("tools"), error))?,
         unavailable_tools: row.get(at!("unavailable_tools"))?,
         model: row.get(at!("model"))?,
         runner: row.get(at!("runner"))?,
+        agent: row.get(at!("agent"))?,
+        launcher: row.get(at!("launcher"))?,
         turns: row.get(at!("turns"))?,
         tool_calls: row.get(at!("tool_calls"))?,
         usage: Usage {
@@ -357,11 +370,7 @@ fn advance(tx: &mut Tx<'_>, process: &Process, next: Status) -> Result<(), Store
              WHERE process_id = :process",
         )?
         .execute(named_params! { ":status": next, ":now": tx.now, ":process": process.id.to_string() })?;
-    let mut told = serde_json::json!({ "status": next });
-    if let (Status::Starting, Some(runner)) = (next, &process.runner) {
-        told["runner"] = serde_json::json!(runner);
-    }
-    crate::events::record(tx, process.id, crate::events::Kind::Status, &told)?;
+    crate::events::record(tx, process.id, crate::events::Kind::Status, &given::told(process, next))?;
     tx.wake(process.id);
     if next != Status::Running {
         // One that runs has its slot and its runner already.
@@ -381,9 +390,4 @@ pub fn running(tx: &mut Tx<'_>, process: ProcessId) -> Result<(), StoreError> {
         // It was ended meanwhile, or runs already.
         _ => Ok(()),
     }
-}
-
-/// What waits for a process to be stopped waits under this id: all other news of the process is none to it.
-pub(crate) fn stop_key(process: ProcessId) -> uuid::Uuid {
-    uuid::Uuid::from_u128(!process.uuid().as_u128())
 }

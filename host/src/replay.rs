@@ -80,6 +80,12 @@ pub enum NoReplay {
     /// It was recorded before hosts recorded what passes on a link.
     #[error("the process {0} was run by an earlier version, which did not record enough to play it again")]
     Earlier(ProcessId),
+    /// What an agent asks its own model, and what its own tools do, is not recorded.
+    #[error(
+        "the process {0} was run by an agent, which asked a model and called tools of its own: that passed by this host, and \
+         cannot be played again; `assistant-host logs {0} --transcript` shows what it told"
+    )]
+    OfAgent(ProcessId),
     /// Something of it is not in the store any more.
     #[error("the record lacks {0}")]
     Lacks(String),

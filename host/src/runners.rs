@@ -3,7 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::launcher::RunnerCommand;
+mod named;
+
+pub use named::{Agent, Kind, Runner};
+
+use crate::launcher::{Passes, RunnerCommand};
 use crate::registry::nearest_name;
 use crate::text::{NAME_SHOWN_CHARS_MAX, cut, one_line};
 
@@ -40,25 +44,46 @@ pub fn kept<T>(runners: &BTreeMap<String, T>, name: &str) -> Result<Option<Strin
 pub(crate) trait Named {
     /// What [`kept`] says of a name.
     fn named(&self, name: &str) -> Result<Option<String>, UnknownRunner>;
+
+    /// Whether the one of this name is known to run an agent that has its own model and tools.
+    fn is_agent(&self, name: &str) -> bool;
 }
 
-impl<T> Named for BTreeMap<String, T> {
-    fn named(&self, name: &str) -> Result<Option<String>, UnknownRunner> {
-        kept(self, name)
+/// What may be known to run an agent.
+pub(crate) trait MayBeAgent {
+    /// Whether it is.
+    fn is_agent(&self) -> bool;
+}
+
+impl MayBeAgent for Runner {
+    fn is_agent(&self) -> bool {
+        self.is_agent()
     }
 }
 
-/// The command of the runner that a process has: `own`, or the one that it keeps the name of.
+impl<T: MayBeAgent> Named for BTreeMap<String, T> {
+    fn named(&self, name: &str) -> Result<Option<String>, UnknownRunner> {
+        kept(self, name)
+    }
+
+    fn is_agent(&self, name: &str) -> bool {
+        self.get(name).is_some_and(MayBeAgent::is_agent)
+    }
+}
+
+/// The command of the runner that a process has: `own`, or the one that it keeps the name of; and what that gets of the
+/// host's environment.
 ///
 /// # Errors
 /// [`UnknownRunner`] where it is not configured any more.
-pub fn command<'a>(
-    own: &'a RunnerCommand,
-    runners: &'a BTreeMap<String, RunnerCommand>,
+pub fn command(
+    own: &RunnerCommand,
+    runners: &BTreeMap<String, Runner>,
     kept: Option<&str>,
-) -> Result<&'a RunnerCommand, UnknownRunner> {
-    let Some(name) = kept else { return Ok(own) };
-    runners.get(name).ok_or_else(|| unknown(runners, name))
+) -> Result<(RunnerCommand, Passes), UnknownRunner> {
+    let Some(name) = kept else { return Ok((own.clone(), Passes::default())) };
+    let runner = runners.get(name).ok_or_else(|| unknown(runners, name))?;
+    Ok((runner.command(own), runner.passes()))
 }
 
 /// An error of the runner that a process has, with its name where it is not the host's own.

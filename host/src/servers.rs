@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
 use crate::host::Host;
+use crate::launcher::Launcher;
 use crate::process_table::Process;
 use crate::registry::Definition;
 
@@ -23,6 +24,7 @@ mod backoff;
 pub mod configured;
 mod expand;
 mod faults;
+mod fence;
 mod given;
 mod guard;
 mod http;
@@ -44,6 +46,7 @@ mod words;
 pub use configured::{Configured, ServerConfig};
 pub use expand::Environment;
 pub(crate) use expand::{Lack, lacks};
+pub(crate) use fence::Place;
 pub use guard::Step;
 #[cfg(test)]
 pub(crate) use offered::model_name;
@@ -137,7 +140,8 @@ impl Use {
 impl Servers {
     /// The servers of a process: those that its definition names and that may run, and those of the configuration whose
     /// tools it asks for. Nothing is started.
-    pub(crate) async fn of(host: &Host, row: &Process, definition: &Definition) -> Self {
+    /// An `agent` has itself what presets bring: it gets those that the definition names.
+    pub(crate) async fn of(host: &Host, row: &Process, definition: &Definition, agent: bool) -> Self {
         let ruled = match host.rule(vec![Arc::new(definition.clone())]).await {
             Ok(mut ruled) => ruled.pop().unwrap_or_default(),
             Err(error) => {
@@ -145,11 +149,16 @@ impl Servers {
                 Vec::new()
             }
         };
-        let (planned, mut lacking) = plan(host.configured_servers(), definition, &ruled, host.tool_aliases());
+        let (mut planned, mut lacking) = plan(host.configured_servers(), definition, &ruled, host.tool_aliases());
+        planned.retain(|one| !agent || one.is_for_agents(definition, host.tool_aliases()));
         let mut uses = Vec::new();
-        for planned in planned {
-            match wanted(host, &planned, row.working_dir.as_deref().map(Path::new), row.depth) {
+        // Where it is not configured any more, the runner did not start.
+        let by = host.launcher(row.launcher.as_deref()).unwrap_or_default();
+        let place = Place { working_dir: row.working_dir.as_deref().map(Path::new), by, depth: row.depth };
+        for mut planned in planned {
+            match wanted(host, &planned, place) {
                 Ok(mut wanted) => {
+                    planned.spec.shared &= wanted.inside.is_none();
                     if !planned.spec.shared {
                         wanted.key = format!("{} {}", row.id, wanted.key);
                         wanted.idle = Duration::ZERO;
@@ -234,11 +243,17 @@ fn start_within(host: &Host, planned: &Planned) -> Duration {
 ///
 /// # Errors
 /// In words: what cannot be filled in.
-fn wanted(host: &Host, planned: &Planned, working_dir: Option<&Path>, depth: u32) -> Result<Wanted, String> {
+fn wanted(host: &Host, planned: &Planned, place: Place<'_>) -> Result<Wanted, String> {
+    let Place { working_dir, by, depth } = place;
     let keys: Vec<String> = if planned.of_definition { host.key_variables() } else { Vec::new() };
-    let project = host.project().or(working_dir);
+    let fence = place.fence(planned)?;
+    // The folder of one that works elsewhere is none here.
+    let working_dir = working_dir.filter(|_| fence.is_some() || !by.is_some_and(Launcher::is_elsewhere));
+    let here = host.project().filter(|_| !fence.is_some_and(Launcher::is_elsewhere));
+    // What is fenced in sees the working folder, and no more of the project.
+    let project = if fence.is_some() { working_dir.or(here) } else { here.or(working_dir) };
     // One that is shared works in the project, not where the first who uses it happens to work.
-    let own = working_dir.filter(|_| !planned.spec.shared);
+    let own = working_dir.filter(|_| !planned.spec.shared || fence.is_some());
     let folder = own.or(project).unwrap_or(host.state_dir());
     let world = World { environment: host.environment(), keys: &keys, project, folder, bare: planned.bare };
     let mut ready = expand::ready(&planned.spec.how, &world)?;
@@ -256,12 +271,13 @@ fn wanted(host: &Host, planned: &Planned, working_dir: Option<&Path>, depth: u32
         start_limit: StartLimit::of(&planned.spec, planned.of_definition),
         idle: Duration::from_millis(host.limits().server_idle_ms),
         depth,
+        inside: fence.map(|fence| Arc::new(host.inside(fence, working_dir))),
     })
 }
 
 /// Why a planned server cannot even be tried, as far as that is known before it is started.
-pub(crate) fn hindered(host: &Host, planned: &Planned, working_dir: Option<&Path>) -> Option<String> {
-    match wanted(host, planned, working_dir, 0) {
+pub(crate) fn hindered(host: &Host, planned: &Planned, place: Place<'_>) -> Option<String> {
+    match wanted(host, planned, place) {
         Ok(wanted) => host.servers().failure(&wanted.key),
         Err(why) => Some(why),
     }

@@ -9,7 +9,6 @@ use assistant_protocol::methods::{Cancel, Initialize, Run, Shutdown};
 use assistant_protocol::peer::{self, CallError, Peer, PeerLimits};
 use assistant_protocol::types::{
     CancelParams, Empty, HostCapabilities, InitializeParams, MAX_FRAME_BYTES, PROTOCOL_VERSION, Program, RunParams,
-    RunResult,
 };
 use serde_json::json;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -22,13 +21,16 @@ use crate::process_table::{self, End, Process, Reason, Settled, Took};
 use crate::store::{StoreError, Tx};
 use crate::text::cut;
 use crate::tools::grants::Unavailable;
+use crate::worktrees;
 
 mod account;
+mod agent;
 mod answer;
 mod answered;
 mod begin;
 mod context;
 mod deliver;
+mod entered;
 mod given;
 mod hand_in;
 mod judge;
@@ -46,15 +48,16 @@ mod watch;
 mod went;
 
 use answer::Answering;
-use begin::{Loaded, first_run, launch_failed, load};
+use begin::{Loaded, failed, first_run, launch_failed, load};
 use deliver::Delivery;
+use entered::entered;
 use kit::Kit;
 use link::Link;
 use recorded::told_limits;
 use stall::Stalled;
 use stored::{STORE_AGAIN, stored};
 use watch::{LinkTask, Stop, cut_bytes, told_to_stop};
-use went::Went;
+use went::{Outcome, Went};
 
 /// The most that a host that closes waits for a runner, milliseconds.
 const CLOSING_MS: u64 = 500;
@@ -63,6 +66,7 @@ const KILLED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Runs a process that is `starting` to its end. All errors become the end of the process.
 pub(crate) async fn run(host: Host, process: ProcessId) {
+    let _at_work = host.worktrees().at_work(process);
     let Err(error) = run_to_the_end(&host, process).await else { return };
     tracing::error!(%error, %process, "a process could not be carried on");
     // It ends all the same, as soon as the store takes that: nothing may stay as if it ran.
@@ -82,20 +86,26 @@ async fn run_to_the_end(host: &Host, process: ProcessId) -> Result<(), StoreErro
         Ok(answering) => answering,
         Err(error) => return end(host, process, failed(Reason::OutputInvalid, error)).await,
     };
-    let permit = host.launch_permits().acquire().await.map_err(|_| StoreError::Closed)?;
-    let by = host.runner_of(&loaded.row);
-    let mut runner = match by.and_then(|command| launcher::launch(command, host.state_dir(), &loaded.row)) {
+    if let Some(how) = entered(host, &mut loaded).await? {
+        return end(host, process, how).await;
+    }
+    let permits = host.launch_permits(loaded.row.launcher.is_some());
+    let permit = permits.acquire().await.map_err(|_| StoreError::Closed)?;
+    let by = host.runner_of(&loaded.row).and_then(|by| Ok((by, host.site_of(&loaded.row)?)));
+    let launch = |((command, passes), site): ((_, _), _)| launcher::launch(&command, &passes, &site, &loaded.row);
+    let mut runner = match by.and_then(launch) {
         Ok(launched) => Runner::new(host, &loaded.row, loaded.limits, answering, launched),
         Err(error) => return end(host, process, launch_failed(&loaded.row, error)).await,
     };
-    let started = runner.start(&loaded.row).await;
+    let started = runner.start(&loaded).await;
     drop(permit);
     let ended = match started {
         Ok(()) => {
             let lacking = runner.fit_out(&loaded).await;
             let tools = runner.link.kit().specs();
             let known = loaded.definition.system_prompt.len();
-            runner.drive(first_run(loaded, tools, lacking), known).await
+            let agent = runner.link.briefing();
+            runner.drive(first_run(loaded, tools, lacking, agent), known).await
         }
         Err(error) => runner.end(error).await,
     };
@@ -103,19 +113,8 @@ async fn run_to_the_end(host: &Host, process: ProcessId) -> Result<(), StoreErro
     ended.and(finished)
 }
 
-fn failed(reason: Reason, error: impl Into<String>) -> End {
-    End::Failed { reason, error: error.into(), partial: None }
-}
-
 async fn end(host: &Host, process: ProcessId, how: End) -> Result<(), StoreError> {
     stored(host, process, move |tx| process_table::end(tx, process, how.clone()).map(|_| ())).await
-}
-
-/// What came of a `run`.
-enum Outcome {
-    Answered(Result<RunResult, CallError>),
-    /// With what the runner handed in.
-    Stopped(Stop, Option<String>),
 }
 
 struct Runner {
@@ -155,7 +154,7 @@ impl Runner {
     }
 
     /// Shakes hands. An error is the end of the process.
-    async fn start(&mut self, row: &Process) -> Result<(), End> {
+    async fn start(&mut self, Loaded { row, session, .. }: &Loaded) -> Result<(), End> {
         let params = InitializeParams {
             protocol_version: PROTOCOL_VERSION,
             process_id: row.id,
@@ -165,7 +164,8 @@ impl Runner {
             capabilities: HostCapabilities::default(),
             limits: told_limits(&self.limits),
         };
-        let within = Duration::from_millis(self.limits.launch_ms);
+        let by = self.host.launcher(row.launcher.as_deref()).unwrap_or_default();
+        let within = by.map_or(Duration::from_millis(self.limits.launch_ms), |by| by.within(self.limits.launch_ms));
         let peer = self.peer.clone();
         let answered = tokio::select! {
             answered = timeout(within, peer.call::<Initialize>(&params)) => answered,
@@ -173,11 +173,7 @@ impl Runner {
         };
         let launch_failed = |error: String| launch_failed(row, error);
         match answered {
-            Err(_) => Err(launch_failed(format!(
-                "limit launch_ms: the runner did not answer `initialize` within {} ms; check its program, or raise the \
-                     limit",
-                within.as_millis()
-            ))),
+            Err(_) => Err(launch_failed(self.too_slow(within).await)),
             Ok(Err(CallError::Closed)) => Err(launch_failed(self.how_it_went().await.1)),
             Ok(Err(error)) => {
                 let why = cut(&error.to_string(), judge::ERROR_CHARS_MAX);
@@ -191,7 +187,17 @@ impl Runner {
                 self.peer.set_their_max_frame_bytes(told.max_frame_bytes);
                 let process = self.process;
                 self.delivery = told.capabilities.messages.then(|| Delivery::new(&self.host, process, &self.peer));
-                let running = self.host.store().write_later(move |tx| process_table::running(tx, process)).await;
+                let (agent, session) = (told.capabilities.agent, session.clone());
+                if agent {
+                    self.link.runs_agent(session.clone());
+                }
+                let running = self.host.store().write_later(move |tx| {
+                    if agent {
+                        process_table::is_of_agent(tx, process, session.as_deref())?;
+                    }
+                    process_table::running(tx, process)
+                });
+                let running = running.await;
                 running.map_err(|error| launch_failed(error.to_string()))
             }
         }
@@ -200,7 +206,8 @@ impl Runner {
     /// Gets the tools of the servers that the definition names; what cannot be had is given back.
     async fn fit_out(&mut self, loaded: &Loaded) -> Vec<Unavailable> {
         let definition = &loaded.definition;
-        let own = || Kit::own(&self.host, &self.link.row, definition, loaded.profile);
+        let own = || Kit::own(&self.host, &self.link.row, definition, loaded.profile, self.link.is_agent());
+        self.link.trusts_agent(definition).await;
         let (kit, lacking) = tokio::select! {
             fitted = own().with_servers(&self.link, definition) => fitted,
             // It is told when it runs, which it does at once.
@@ -218,7 +225,11 @@ impl Runner {
         let mut params = first;
         loop {
             self.link.begin_run();
+            if let Some(brief) = &mut params.agent {
+                brief.session = self.link.agent_session();
+            }
             self.link.runs(&params, known).await;
+            self.link.asks_agent(&params).await?;
             let (end, pictures) = match self.run_once(&params).await {
                 Outcome::Answered(answer) => {
                     self.link.ran(&answer).await;
@@ -227,6 +238,7 @@ impl Runner {
                 }
                 Outcome::Stopped(stop, handed_in) => return self.stop(stop, handed_in).await,
             };
+            worktrees::look(&self.host, &self.link.row).await;
             let Went::On(late) = self.stop_giving().await? else { return Ok(()) };
             let took = if self.delivery.is_some() { Took::Given { late } } else { Took::ByModel(self.link.took()) };
             self.link.end_run().await;
@@ -350,7 +362,7 @@ impl Runner {
             }
         };
         let in_order = exited.as_ref().is_ok_and(std::process::ExitStatus::success);
-        self.host.strays().end_of(self.process, self.child.group(), in_order).await;
+        self.host.end_left_of(&self.link.row, self.child.group(), in_order).await;
         match exited {
             Ok(_) => self.running.ended().await,
             Err(_) => self.running.abort().await,

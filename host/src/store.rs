@@ -20,7 +20,7 @@ mod writer;
 
 pub use error::StoreError;
 pub use vacuum::Vacuumed;
-pub(crate) use wakes::{BUDGETS, CHANGES, QUESTIONS, SUPERVISOR, Waiter, Wakes};
+pub(crate) use wakes::{BUDGETS, CHANGES, QUESTIONS, SUPERVISOR, WORKTREES, Waiter, Wakes};
 
 /// The database, in the state directory.
 pub const FILE: &str = "assistant-host.db";

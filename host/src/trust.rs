@@ -6,6 +6,8 @@
 //!
 //! # Whose word counts
 //!
+//! * What an agent behind a runner does with tools of its own counts as run by the definition that asks for them
+//!   ([`own_tools`]): without trust it has those that only look.
 //! * Files of the project, and those of a folder that `--assistants` names, need trust. They come with a `git clone`; and
 //!   so may the command line that names the folder: clients start this program with arguments out of the project's own
 //!   files (`.mcp.json`), so that a project could trust itself.
@@ -37,8 +39,8 @@ pub use book::{Book, RECORD_BYTES_MAX, TRUSTED_MAX, Trust, Unusable};
 pub(crate) use masked::{SET, arguments_masked};
 #[cfg(feature = "cli")]
 pub(crate) use masked::{line_masked, map_masked, masked};
-pub use wanted::wanted;
 pub(crate) use wanted::{ARGUMENTS, COMMANDS, FOLDERS, HEADERS, SCRIPTS, URLS, VARIABLES, all};
+pub use wanted::{own_tools, wanted};
 
 named! {
     /// What kind of thing would run.
@@ -49,6 +51,8 @@ named! {
         Hook = "hook",
         /// A command that judges the result.
         Check = "check",
+        /// Tools that an agent has itself and that do more than look.
+        Agent = "agent",
     }
 }
 
@@ -161,7 +165,17 @@ impl Answer {
 /// What a definition would run, and which of it may. Reads files: call it on a thread for such work.
 #[must_use]
 pub fn rule(definition: &Definition, book: &Book) -> Vec<Ruled> {
-    let all = wanted(definition);
+    rule_all(definition, wanted(definition), book)
+}
+
+/// Whether an agent gets those of its own tools that a definition asks for and that do more than look; none where it asks
+/// for no such tool. Reads files.
+#[must_use]
+pub fn rule_own_tools(definition: &Definition, book: &Book) -> Option<Ruled> {
+    rule_all(definition, own_tools(definition).into_iter().collect(), book).pop()
+}
+
+fn rule_all(definition: &Definition, all: Vec<Wanted>, book: &Book) -> Vec<Ruled> {
     let unasked = |wanted: Wanted| {
         let answer = if wanted.is_off() { Answer::Off } else { Answer::Own };
         Ruled { wanted, key: None, answer }

@@ -8,9 +8,10 @@ use serde_json::Value;
 use crate::error::Kind;
 use crate::spec::order::Stage::{self, New, Ready, Running};
 use crate::types::{
-    CancelCallParams, CancelParams, ContextParams, DeliverMessageParams, Empty, InitializeParams, InitializeResult,
-    LlmRequestParams, LlmRequestResult, ProgressParams, RecvMessageParams, RecvMessageResult, RunParams, RunResult,
-    SendMessageParams, SendMessageResult, ServiceContext, ToolCallParams, ToolCallResult,
+    AgentEventParams, CancelCallParams, CancelParams, ContextParams, DeliverMessageParams, Empty, InitializeParams,
+    InitializeResult, LlmRequestParams, LlmRequestResult, PermissionParams, PermissionResult, ProgressParams,
+    RecvMessageParams, RecvMessageResult, RunParams, RunResult, SendMessageParams, SendMessageResult, ServiceContext,
+    ToolCallParams, ToolCallResult,
 };
 
 /// One method: its name and the shapes of its params and result.
@@ -224,6 +225,21 @@ methods! {
                 NotPermitted "the definition does not grant the tool, a rule forbids it, or the thread is none of the process's family";
                 InvalidParams "the tool refuses: `data.code` says why, as `unknown_thread` or `bad_argument`";
                 Cancelled "the run is over";
+            }
+        /// Tells what an agent does that has its own model and tools: for the log, the limits and a later resume.
+        OnAgentEvent "on_agent_event" (AgentEventParams) -> Empty,
+            at [Running] "Any time in a run, in the order in which things happened; for runners whose capabilities say `agent`."
+            fails {
+                ForeignThread "`thread_id` is not the runner's own";
+                BudgetExceeded "a limit of model calls, tool calls, tokens or cost is reached, which the message names: end the agent, and answer `run` with this error";
+                Cancelled "the run is over, or its process is cancelled or has ended";
+            }
+        /// Asks whether an agent may call a tool of its own. The rules of the assistant answer, else whoever gave it the task.
+        OnPermissionRequest "on_permission_request" (PermissionParams) -> PermissionResult,
+            at [Running] "Before the agent's call is made; several beside each other."
+            fails {
+                ForeignThread "`thread_id` is not the runner's own";
+                Cancelled "the run is over, or its process is cancelled or has ended";
             }
         /// Tells whoever watches how far the run is.
         OnProgress "on_progress" (ProgressParams) -> Empty,

@@ -8,9 +8,11 @@ use serde_json::{Map, Value};
 
 use crate::ids::{ProcessId, ThreadId};
 
+mod agent;
 mod content;
 mod mail;
 
+pub use agent::{AgentBrief, AgentEvent, AgentEventParams, AgentRule, PermissionParams, PermissionResult, RuleAction};
 pub use content::{Content, Part};
 pub use mail::{
     Mail, MailState, RecvMessageParams, RecvMessageResult, RecvSummary, SendMessageParams, SendMessageResult,
@@ -45,6 +47,10 @@ pub struct RunnerCapabilities {
     /// It takes messages by `deliver_message`, because it makes no model calls.
     #[serde(default, deserialize_with = "null_is_default")]
     pub messages: bool,
+    /// It runs an agent of its own, with that one's model and tools: it is given `agent` in `run`, and tells by
+    /// `on_agent_event` what that agent does.
+    #[serde(default, deserialize_with = "null_is_default", skip_serializing_if = "std::ops::Not::not")]
+    pub agent: bool,
 }
 
 /// The limits of a run that a runner can heed; the host enforces them all the same.
@@ -153,6 +159,9 @@ pub struct RunParams {
     /// A conversation to go on with, system message excluded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<Vec<Message>>,
+    /// What an agent has to know that has its own model and tools; only for runners whose capabilities say `agent`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentBrief>,
 }
 
 /// Why a run ended.

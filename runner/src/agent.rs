@@ -74,7 +74,7 @@ fn initialize(agent: &Agent, params: InitializeParams, call: CallCx) -> Result<I
         protocol_version: PROTOCOL_VERSION,
         runner: Program { name: "assistant-runner".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() },
         max_frame_bytes: MAX_FRAME_BYTES,
-        capabilities: RunnerCapabilities { messages: false },
+        capabilities: RunnerCapabilities::default(),
     })
 }
 

@@ -65,6 +65,7 @@ async fn make_one(
     Ok((params.call_id, params.arguments, result))
 }
 
-fn is_mendable(error: &CallError) -> bool {
+/// Whether the agent can do something about an error of a call.
+pub(crate) fn is_mendable(error: &CallError) -> bool {
     error.kind().is_some_and(|kind| Kind::MENDABLE.contains(&kind))
 }

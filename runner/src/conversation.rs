@@ -35,7 +35,7 @@ impl Conversation {
 
     /// Takes in what a `run` brings: who the assistant is, its tools, what was said elsewhere, and the task.
     pub(crate) fn begin(&mut self, params: RunParams) {
-        let RunParams { assistant, query, context, inputs, tools, output_schema: _, history } = params;
+        let RunParams { assistant, query, context, inputs, tools, output_schema: _, history, agent: _ } = params;
         self.ask.tools = (!tools.is_empty()).then_some(tools);
         let messages = &mut self.ask.messages;
         if let Some(history) = history {
@@ -47,10 +47,7 @@ impl Conversation {
         if !assistant.system_prompt.trim().is_empty() {
             messages.insert(0, Message::text(Role::System, assistant.system_prompt));
         }
-        let context = context.map(|text| (format!("<context>\n{}\n</context>", inside(&text)), None));
-        let inputs = inputs.into_iter().flatten().map(|input| (file(&input), input.picture));
-        let pieces = context.into_iter().chain(inputs).chain(query.map(|text| (text, None)));
-        messages.extend(task(pieces));
+        messages.extend(task(query, context, inputs));
     }
 
     /// What to ask the model with.
@@ -102,9 +99,16 @@ fn file(Input { path, content, picture: _ }: &Input) -> String {
     }
 }
 
-/// A task of several pieces, with a blank line between them, as one message; none where there is no piece. A picture
-/// stands behind the text that tells of it.
-fn task(pieces: impl Iterator<Item = (String, Option<Part>)>) -> Option<Message> {
+/// What a `run` brings, as one message; none where it brings nothing.
+pub(crate) fn task(query: Option<String>, context: Option<String>, inputs: Option<Vec<Input>>) -> Option<Message> {
+    let context = context.map(|text| (format!("<context>\n{}\n</context>", inside(&text)), None));
+    let inputs = inputs.into_iter().flatten().map(|input| (file(&input), input.picture));
+    one_message(context.into_iter().chain(inputs).chain(query.map(|text| (text, None))))
+}
+
+/// Several pieces, with a blank line between them, as one message; none where there is no piece. A picture stands behind
+/// the text that tells of it.
+fn one_message(pieces: impl Iterator<Item = (String, Option<Part>)>) -> Option<Message> {
     let (mut parts, mut text, mut between) = (Vec::new(), String::new(), "");
     for (piece, picture) in pieces {
         text.push_str(std::mem::replace(&mut between, "\n\n"));
@@ -138,11 +142,11 @@ fn wanted(content: &Content) -> Vec<Wanted> {
     calls.collect()
 }
 
-/// The markers that a conversation has: those of a task, and those of the host's messages.
-const MARKERS: [&str; 3] = ["context", "file", "message"];
+/// The markers that a conversation has: those of a task, those of the host's messages, and that of a record.
+const MARKERS: [&str; 4] = ["context", "file", "message", "earlier"];
 
 /// Text that cannot end the marker that it stands in, nor pass for another one.
-fn inside(text: &str) -> String {
+pub(crate) fn inside(text: &str) -> String {
     let lower = text.to_ascii_lowercase();
     let is_marker = |behind: &str| {
         let name = behind.strip_prefix('/').unwrap_or(behind);
@@ -160,7 +164,7 @@ fn inside(text: &str) -> String {
 }
 
 /// A name as it can stand in quotes, on one line.
-fn in_quotes(name: &str) -> String {
+pub(crate) fn in_quotes(name: &str) -> String {
     let plain: String = name.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     plain.replace('"', "&quot;").replace('<', "&lt;").replace('>', "&gt;")
 }

@@ -19,10 +19,15 @@ mod platform;
 pub(crate) use platform::{keep, open};
 use threads::Written;
 
+/// What the host writes.
+pub(crate) type Reader = Box<dyn AsyncRead + Send + Unpin>;
+/// What the host reads.
+pub(crate) type Writer = Box<dyn AsyncWrite + Send + Unpin>;
+
 /// The two ends of the link.
 pub(crate) struct Pipes {
-    pub(crate) reader: Box<dyn AsyncRead + Send + Unpin>,
-    pub(crate) writer: Box<dyn AsyncWrite + Send + Unpin>,
+    pub(crate) reader: Reader,
+    pub(crate) writer: Writer,
     /// To be waited for when `writer` is dropped.
     pub(crate) written: Written,
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Drives `BINARY mcp` with real MCP clients: the Python package in both major versions, the inspector, and a coding
-# client that `BINARY setup` has set up; and lets its assistants use real tool servers.
+# client that `BINARY setup` has set up; lets its assistants use real tool servers; and has real coding agents run them.
 # usage: tests/external/run.sh BINARY
 # Fetches the clients by their lockfiles into target/external, once. MCP_EXTERNAL=0 skips all of it.
 set -euo pipefail
@@ -68,6 +68,24 @@ coding_client() {
     fi
 }
 
+# The agents that assistants can be run by, as programs in one folder.
+agents() {
+    if [ "$(uname -sm)" != "Linux x86_64" ]; then
+        echo "agents: skipped, they are pinned for Linux x86_64 only"
+    elif ! packages agents "$here/agents"; then
+        echo "agents: skipped, they could not be installed"
+    else
+        local modules=$cache/agents/node_modules programs=$cache/agents/programs
+        mkdir -p "$programs"
+        ln -sfn "$modules/@anthropic-ai/claude-code-linux-x64/claude" "$programs/claude"
+        ln -sfn "$modules/@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex" "$programs/codex"
+        ln -sfn "$modules/.bin/gemini" "$programs/gemini"
+        ln -sfn "$cache/opencode/node_modules/opencode-linux-x64-baseline/bin/opencode" "$programs/opencode"
+        part agents python3 "$here/agents.py" "$programs" "$binary"
+        part first_day python3 "$here/first_day.py" "$programs" "$binary"
+    fi
+}
+
 # part NAME COMMAND...: a part that breaks off without a failed check is one.
 part() {
     local before failed=0
@@ -89,6 +107,7 @@ packages servers "$here/servers"
 venv python-servers "$here/requirements-servers.txt"
 part servers python3 "$here/servers.py" "$cache/servers" "$cache/python-servers" "$binary"
 coding_client
+agents
 
 passed=$(grep -c '^ok ' "$log" || true)
 failed=$(grep -c '^FAIL ' "$log" || true)

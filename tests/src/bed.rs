@@ -9,11 +9,12 @@ use assistant_host::app::AppTool;
 use assistant_host::awake::Awake;
 use assistant_host::events::Kind;
 use assistant_host::host::{Host, OpenError, Options};
-use assistant_host::launcher::RunnerCommand;
+use assistant_host::launcher::{Launcher, RunnerCommand};
 use assistant_host::limits::Limits;
 use assistant_host::model::prices::Price;
 use assistant_host::model::{Model, ScriptedModel};
 use assistant_host::registry;
+use assistant_host::runners::Runner;
 use assistant_host::servers::{Configured, Environment};
 use assistant_host::store;
 use assistant_host::tools::CallError;
@@ -34,9 +35,15 @@ pub struct Bed {
     /// How its hosts start a runner.
     pub runner: RunnerCommand,
     /// The runners that its hosts know by name.
-    pub runners: BTreeMap<String, RunnerCommand>,
+    pub runners: BTreeMap<String, Runner>,
     /// The name of the runner of whoever names none.
     pub default_runner: Option<String>,
+    /// The launchers that its hosts know by name.
+    pub launchers: BTreeMap<String, Launcher>,
+    /// The name of the launcher of whom none is named for.
+    pub default_launcher: Option<String>,
+    /// What nothing that is fenced in may see.
+    pub private: Vec<PathBuf>,
     /// What counts the time of its hosts' limits.
     pub awake: Awake,
     /// What tells its hosts the time; none is the machine's clock.
@@ -83,6 +90,9 @@ impl Bed {
             runner,
             runners: BTreeMap::new(),
             default_runner: None,
+            launchers: BTreeMap::new(),
+            default_launcher: None,
+            private: Vec::new(),
             awake: Awake::machine(),
             clock: None,
             app_tools: Vec::new(),
@@ -92,6 +102,14 @@ impl Bed {
             environment: Environment::default(),
             model,
         }
+    }
+
+    /// Takes another script as its model.
+    ///
+    /// # Panics
+    /// Where it is none.
+    pub fn set_script(&mut self, script: &Value) {
+        self.model = Arc::new(ScriptedModel::from_value(script.clone()).expect("a script"));
     }
 
     /// The state directory.
@@ -108,6 +126,8 @@ impl Bed {
     pub fn options(&self) -> Options {
         let mut options = Options::new(self.state(), self.runner.clone());
         (options.runners, options.default_runner) = (self.runners.clone(), self.default_runner.clone());
+        (options.launchers, options.default_launcher) = (self.launchers.clone(), self.default_launcher.clone());
+        options.private.clone_from(&self.private);
         options.limits = self.limits;
         options.awake = self.awake.clone();
         if let Some(clock) = &self.clock {
@@ -140,7 +160,10 @@ impl Bed {
     /// Where that cannot be remembered.
     pub async fn trust_all(&self, host: &Host) {
         let all: Vec<_> = host.registry().assistants().to_vec();
-        let ruled = host.rule(all.clone()).await.expect("what they would run");
+        let mut ruled = host.rule(all.clone()).await.expect("what they would run");
+        for (one, ruled) in all.iter().zip(&mut ruled) {
+            ruled.extend(host.rule_own_tools(one.clone()).await.expect("what an agent would do"));
+        }
         let each = all.iter().zip(&ruled).flat_map(|(one, ruled)| ruled.iter().map(move |ruled| (one, ruled)));
         let trusts: Vec<Trust> = each.filter_map(|(one, ruled)| Trust::new(one, ruled, "me", 1)).collect();
         host.trust().add(&trusts).expect("remembered");
@@ -290,7 +313,13 @@ impl Client {
                 }
             }
         };
-        tokio::time::timeout(SOON, ended).await.expect("the process ends")
+        match tokio::time::timeout(SOON, ended).await {
+            Ok(ended) => ended,
+            Err(_) => {
+                let log = json!({ "process_id": spawned["process_id"], "tail": true });
+                panic!("the process does not end: {}", self.call("read_log", log).await)
+            }
+        }
     }
 
     /// The contents of the messages of the process's thread that are addressed to the session, oldest first.

@@ -7,6 +7,8 @@ pub mod dice;
 pub mod doors;
 pub mod fake_runner;
 pub mod gate;
+#[cfg(unix)]
+pub mod launching;
 pub mod load;
 pub mod measure;
 pub mod model_server;

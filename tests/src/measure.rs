@@ -6,7 +6,8 @@
 //! * [`talk`]: a message until its receiver has it; a question until its asker has the answer;
 //! * [`runs`]: polls, spawns, and runs from the spawn to the result;
 //! * [`crowd`]: 100 to 1,000 assistants alive at once, and the cancel of 500;
-//! * `link`: the pipes between a runner and its host; `runners`: runners alone (both on Unix only);
+//! * `link`: the pipes between a runner and its host; `runners`: runners alone; `launchers`: what it costs to fence one in (on
+//!   Unix only);
 //! * [`gate`]: the model that these need; [`side`]: the other end of the pipe; [`batches`]: how many jobs shared a COMMIT.
 
 use std::path::PathBuf;
@@ -17,6 +18,8 @@ pub mod batches;
 pub mod crowd;
 pub mod floor;
 pub mod gate;
+#[cfg(unix)]
+pub mod launchers;
 #[cfg(unix)]
 pub mod link;
 #[cfg(unix)]

@@ -24,6 +24,7 @@ const RUNS_MAX: usize = 64;
 pub struct Puppets {
     listener: UnixListener,
     path: PathBuf,
+    capabilities: Value,
 }
 
 /// A runner in the hand of the test.
@@ -81,7 +82,15 @@ impl Puppets {
     /// Where that cannot be, or outside of a runtime.
     pub fn new(dir: &Path) -> Self {
         let path = dir.join("puppets");
-        Self { listener: UnixListener::bind(&path).expect("a socket"), path }
+        Self { listener: UnixListener::bind(&path).expect("a socket"), path, capabilities: json!({}) }
+    }
+
+    /// The same for puppets that run agents of their own.
+    ///
+    /// # Panics
+    /// Where that cannot be, or outside of a runtime.
+    pub fn of_agents(dir: &Path) -> Self {
+        Self { capabilities: json!({ "messages": true, "agent": true }), ..Self::new(dir) }
     }
 
     /// The arguments of `puppet-runner`.
@@ -101,8 +110,8 @@ impl Puppets {
             Strings { write: Arc::new(Mutex::new(socket.try_clone().expect("a socket"))), answers: Arc::default() };
         let (runs_in, mut runs) = mpsc::channel(RUNS_MAX);
         let (thread_in, thread) = oneshot::channel();
-        let reading = strings.clone();
-        std::thread::spawn(move || reading.read(socket, thread_in, &runs_in));
+        let (reading, capabilities) = (strings.clone(), self.capabilities.clone());
+        std::thread::spawn(move || reading.read(socket, &capabilities, thread_in, &runs_in));
         let thread = tokio::time::timeout(SOON, thread).await.expect("it is initialized").expect("it is initialized");
         let (run_id, run) = next_run(&mut runs).await;
         let history = run["history"].as_array().cloned().unwrap_or_default();
@@ -124,7 +133,13 @@ impl Strings {
         let _ = write.write_all(format!("{message}\n").as_bytes());
     }
 
-    fn read(&self, socket: UnixStream, thread: oneshot::Sender<String>, runs: &mpsc::Sender<Value>) {
+    fn read(
+        &self,
+        socket: UnixStream,
+        capabilities: &Value,
+        thread: oneshot::Sender<String>,
+        runs: &mpsc::Sender<Value>,
+    ) {
         let mut thread = Some(thread);
         for line in BufReader::new(socket).lines().map_while(Result::ok) {
             let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
@@ -140,7 +155,7 @@ impl Strings {
                     let version = &message["params"]["protocol_version"];
                     answer(json!({
                         "protocol_version": version, "runner": { "name": "puppet", "version": "1" },
-                        "max_frame_bytes": 67_108_864, "capabilities": {},
+                        "max_frame_bytes": 67_108_864, "capabilities": capabilities,
                     }));
                 }
                 Some("run") => {
@@ -215,6 +230,25 @@ impl Puppet {
         });
         self.messages.push(json!({ "role": "tool", "content": [part] }));
         result["structured_content"].clone()
+    }
+
+    /// Tells what its agent does, and gives the host's answer.
+    ///
+    /// # Errors
+    /// The host's, as JSON.
+    pub async fn tells(&mut self, event: Value) -> Result<Value, Value> {
+        self.ask("on_agent_event", json!({ "thread_id": self.thread, "event": event })).outcome().await
+    }
+
+    /// Asks whether its agent may call a tool of its own.
+    pub fn may(&mut self, call: &str, tool: &str, arguments: Value) -> Reply {
+        let params = json!({ "thread_id": self.thread, "call_id": call, "tool_name": tool, "arguments": arguments });
+        self.ask("on_permission_request", params)
+    }
+
+    /// Answers the current `run` with this error of the host's.
+    pub fn fails_with(&mut self, error: &Value) {
+        self.strings.write(&json!({ "jsonrpc": "2.0", "id": self.run_id, "error": error }));
     }
 
     /// Answers the current `run`: it has finished with a text.

@@ -14,6 +14,7 @@ use crate::door::hello::Status;
 use crate::model::variables_of_keys;
 use crate::registry::{Diagnostic, Severity, SourceDir};
 
+mod launchers;
 mod models;
 mod page;
 mod runners;
@@ -48,7 +49,10 @@ struct Report {
     runner: Option<Runner>,
     /// Those that the configuration names.
     runners: Vec<runners::Known>,
+    launchers: Vec<launchers::Known>,
     assistants: Assistants,
+    /// What is used because nothing is configured, in words.
+    automatic: Option<String>,
     /// The model of an assistant that names none.
     default_model: Option<String>,
     models: Vec<models::Known>,
@@ -169,7 +173,9 @@ async fn look(places: &Places, calls: bool) -> Result<Report, Failure> {
         host: host(&place),
         runner: None,
         runners: Vec::new(),
+        launchers: Vec::new(),
         assistants: Assistants::default(),
+        automatic: None,
         default_model: None,
         models: Vec::new(),
         environment: None,
@@ -188,12 +194,14 @@ async fn look(places: &Places, calls: bool) -> Result<Report, Failure> {
     match Setting::read(places) {
         Ok(setting) => {
             report.keys = keys(&setting.config);
+            report.automatic = setting.automatic.as_ref().map(|automatic| automatic.words.clone());
             look_at_hooks(&mut report, &setting.config);
             look_at_files(&mut report, &setting.config);
             look_at_assistants(&mut report, &setting);
             models::look(&mut report, &setting.config, calls).await;
             servers::look(&mut report, &setting, calls).await;
             runners::look(&mut report, &setting.config, calls).await;
+            launchers::look(&mut report, &setting, calls).await;
         }
         Err(failure) => {
             let hint = "mend that first: assistants and models were not looked at";

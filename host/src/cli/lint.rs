@@ -9,8 +9,9 @@ use super::check::CheckArgs;
 use super::open::env;
 use super::{USAGE, counted, say, talk};
 use crate::config::{Config, ConfigError, text_of};
-use crate::launcher::RunnerCommand;
 use crate::model::Models;
+use crate::runners::MayBeAgent;
+use crate::runners::{Kind, Runner};
 use crate::servers::{Configured, Lack, ServerConfig, lacks};
 use crate::single::Finding;
 
@@ -72,10 +73,11 @@ pub(super) fn of_host(file: &Path) -> Vec<Finding> {
     }
     // What is wrong with one of them is told above.
     if let Err(error @ ConfigError::Value { .. }) = config.runners(&env)
-        && matches!(&error, ConfigError::Value { key, .. } if key == "default_runner")
+        && matches!(&error, ConfigError::Value { key, .. } if *key == config.default_key("runner"))
     {
         found.push(of_error(&text, &error));
     }
+    launchers(&text, &config, &mut found);
     match Models::from_config(&config, &env) {
         Ok(models) => {
             for (name, _, model) in models.all() {
@@ -121,12 +123,58 @@ fn of_server(text: &str, name: &str, server: &ServerConfig, found: &mut Vec<Find
 }
 
 /// A runner whose program is not there.
-fn of_runner(text: &str, name: &str, runner: &RunnerCommand, found: &mut Vec<Finding>) {
-    let program = runner.program.to_string_lossy();
+fn of_runner(text: &str, name: &str, runner: &Runner, found: &mut Vec<Finding>) {
+    let program = runner.program().to_string_lossy();
     if !is_there(&program, false) {
-        let key = format!("runners.{name}.command");
+        let key = match &runner.kind {
+            Kind::Program(_) => "command",
+            Kind::Acp(_) => "acp",
+            Kind::Agent { program: Some(_), .. } => "program",
+            Kind::Agent { program: None, .. } => "agent",
+        };
+        let key = format!("runners.{name}.{key}");
         let message = format!("names {program}, and there is no such program here; install it, or name its whole path");
         found.push(Finding { of_environment: true, ..finding(&key, line_of(text, &key), message) });
+    }
+}
+
+/// What is wrong with launchers: keys, a program or a path that is not there, an agent that would not reach its model.
+fn launchers(text: &str, config: &Config, found: &mut Vec<Finding>) {
+    for name in config.launchers.keys() {
+        let launcher = match config.launcher(name, &env) {
+            Ok(launcher) => launcher,
+            Err(error) => {
+                found.push(of_error(text, &error));
+                continue;
+            }
+        };
+        let mut here = |key: &str, message: String, of_environment: bool| {
+            let key = format!("launchers.{name}{key}");
+            let warning = !of_environment;
+            found.push(Finding { of_environment, warning, ..finding(&key, line_of(text, &key), message) });
+        };
+        if launcher.program().is_some_and(|program| !is_there(program, false)) {
+            here("", format!("cannot be used here: {}", launcher.not_installed()), true);
+        }
+        for (key, paths) in [(".bind", &launcher.bind), (".bind_read", &launcher.bind_read)] {
+            if let Some(missing) = paths.iter().find(|path| !path.exists()) {
+                let message = format!("names {}, which is not there; nothing starts until it is", missing.display());
+                here(key, message, true);
+            }
+        }
+        let agent = config.runners.iter().find(|(_, runner)| runner.is_agent());
+        if let Some((agent, _)) = agent.filter(|_| launcher.is_without_network()) {
+            let message = format!(
+                "has no network, so that the agent of [runners.{agent}] does not reach its model; `network = true`"
+            );
+            here("", message, false);
+        }
+    }
+    // What is wrong with one of them is told above.
+    if let Err(error @ ConfigError::Value { .. }) = config.launchers(&env)
+        && matches!(&error, ConfigError::Value { key, .. } if key == "default_launcher")
+    {
+        found.push(of_error(text, &error));
     }
 }
 

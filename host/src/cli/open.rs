@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use tokio::io::AsyncReadExt;
 
+use super::automatic::{self, Automatic};
 use super::{Failure, Places, USAGE, system};
 use crate::config::{Config, paths};
 use crate::host::Options;
 use crate::launcher::RunnerCommand;
 use crate::model::Models;
 use crate::registry::{self, Registry, Source, SourceDir, mirror};
+use crate::runners::MayBeAgent;
 use crate::search::{self, SearchIndex};
 use crate::servers::{self, Configured, Environment, Tried};
 use crate::store;
@@ -32,6 +34,8 @@ pub(super) struct Setting {
     pub(super) project: Option<PathBuf>,
     pub(super) sources: Vec<SourceDir>,
     pub(super) servers: Configured,
+    /// What was chosen for lack of a configuration.
+    pub(super) automatic: Option<Automatic>,
     state: Option<PathBuf>,
 }
 
@@ -55,7 +59,8 @@ impl Setting {
         let usage = |error: &dyn std::fmt::Display| Failure::new(USAGE, error);
         let config_path = paths::default_path(&env);
         let fallback = config_path.clone().unwrap_or_else(|_| PathBuf::from("config.toml"));
-        let config = Config::read(places.config.as_deref(), &fallback).map_err(|error| usage(&error))?;
+        let mut config = Config::read(places.config.as_deref(), &fallback).map_err(|error| usage(&error))?;
+        let automatic = automatic::choose(&mut config, &env);
         let servers = config.servers().map_err(|error| usage(&error))?;
         let cwd = std::env::current_dir().map_err(|error| usage(&format!("there is no working folder: {error}")))?;
         let project = super::place::project(places, &cwd)?;
@@ -66,7 +71,7 @@ impl Setting {
         let home = env("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
         let config_dir = config_path.ok().and_then(|path| path.parent().map(Path::to_owned));
         let sources = registry::sources(project.as_deref(), home.as_deref(), config_dir.as_deref(), &places.assistants);
-        Ok(Self { config, project, sources, servers, state: places.state.clone() })
+        Ok(Self { config, project, sources, servers, automatic, state: places.state.clone() })
     }
 
     /// Where assistants are read from, for whoever wonders why there are none.
@@ -118,10 +123,25 @@ impl Setting {
         index.map_err(|error| Failure::new(super::FAILED, error))
     }
 
+    /// Whether an assistant may be run by an agent that has tools of its own.
+    pub(super) fn has_agents(&self) -> bool {
+        self.config.runners.values().any(MayBeAgent::is_agent)
+    }
+
     /// What decides what a definition gets here.
     pub(super) fn stock<'a>(&'a self, table: &'a [Tool], models: &'a Models) -> Stock<'a> {
         let (aliases, strict_models) = (&self.config.tool_aliases, self.config.strict_models);
-        Stock { table, aliases, servers: &self.servers, models, runners: &self.config.runners, strict_models }
+        Stock {
+            table,
+            aliases,
+            servers: &self.servers,
+            models,
+            runners: &self.config.runners,
+            default_runner: self.config.default_runner.as_deref(),
+            launchers: &self.config.launchers,
+            default_launcher: self.config.default_launcher.as_deref(),
+            strict_models,
+        }
     }
 
     /// Starts each configured tool server for once, to tell what it offers or why it does not start.
@@ -145,8 +165,16 @@ impl Setting {
         let state = self.state()?;
         let models = Models::from_config(&self.config, &env).map_err(|error| usage(&error))?;
         let runners = self.config.runners(&env).map_err(|error| usage(&error))?;
+        let launchers = self.config.launchers(&env).map_err(|error| usage(&error))?;
         let mut options = Options::new(state, runner().await?);
         (options.runners, options.default_runner) = (runners, self.config.default_runner.clone());
+        (options.launchers, options.default_launcher) = (launchers, self.config.default_launcher.clone());
+        options.private = self.config.private(&env);
+        if let Some(automatic) = self.automatic {
+            tracing::info!("{}", automatic.words);
+            options.default_runner_why = Some(automatic.words);
+        }
+        options.worktrees = self.config.worktrees.as_deref().map(|folder| self.config.resolve_path(folder, &env));
         options.adopts_orphans = system::prepare();
         options.lock_wait = LOCK_WITHIN;
         options.log = Some(options.state.join(super::place::LOG_FILE));

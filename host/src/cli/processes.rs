@@ -37,6 +37,11 @@ pub(super) struct Row {
     /// Where it is not the host's own.
     #[serde(default)]
     pub(super) runner: Option<String>,
+    #[serde(default)]
+    pub(super) launcher: Option<String>,
+    /// The git worktree in which it works or has worked.
+    #[serde(default)]
+    pub(super) worktree: Option<InWorktree>,
     /// Unix milliseconds.
     pub(super) created_at: i64,
     #[serde(default)]
@@ -49,6 +54,15 @@ pub(super) struct Row {
     pub(super) usage: Used,
     /// What it and all that it spawned used.
     pub(super) usage_tree: Used,
+}
+
+/// A worktree of a process.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(super) struct InWorktree {
+    pub(super) state: String,
+    /// It is that of another process.
+    #[serde(default)]
+    pub(super) shared: bool,
 }
 
 /// What a process used.
@@ -190,6 +204,8 @@ pub(super) fn sample(process_id: &str, status: &str, level: usize) -> Row {
         cause: (status == "cancelled").then(|| "requested".to_owned()),
         model: "small".to_owned(),
         runner: None,
+        launcher: None,
+        worktree: None,
         created_at: 1_000,
         finished_at: matches!(status, "finished" | "failed" | "cancelled").then_some(13_000),
         level,

@@ -189,10 +189,19 @@ pub(super) fn table(rows: &[Row], now: i64, colour: Colour) -> String {
         let assistant = format!("{indent}{}", cut(&one_line(&row.assistant_id), room));
         let what = row.name.as_deref().unwrap_or(&row.task);
         let why = row.reason.as_deref().or(row.cause.as_deref().filter(|_| row.done));
-        let runner = row.runner.as_ref().map(|runner| format!("[{runner}] ")).unwrap_or_default();
+        let by = match (&row.runner, &row.launcher) {
+            (None, None) => String::new(),
+            (Some(runner), None) => format!("[{runner}] "),
+            (None, Some(launcher)) => format!("[in {launcher}] "),
+            (Some(runner), Some(launcher)) => format!("[{runner} in {launcher}] "),
+        };
+        let worktree = row.worktree.as_ref().filter(|worktree| !worktree.shared);
+        let worktree =
+            worktree.map(|worktree| format!("[{}worktree] ", if worktree.state == "kept" { "kept " } else { "" }));
+        let before = format!("{by}{}", worktree.unwrap_or_default());
         let what = match why {
-            Some(why) => format!("{runner}{why}: {what}"),
-            None => format!("{runner}{what}"),
+            Some(why) => format!("{before}{why}: {what}"),
+            None => format!("{before}{what}"),
         };
         // What it spawned included, where it spawned something.
         let tree = if row.usage_tree == row.usage { String::new() } else { dollars(row.usage_tree.cost_usd) };
@@ -210,7 +219,7 @@ pub(super) fn table(rows: &[Row], now: i64, colour: Colour) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::processes::sample;
+    use super::super::processes::{InWorktree, sample};
     use super::*;
 
     #[test]
@@ -220,11 +229,13 @@ mod tests {
         labelled.usage.cost_usd = None;
         labelled.runner = Some("py".to_owned());
         labelled.usage_tree.cost_usd = Some(1.5);
-        let rows = [labelled, sample("0190-aaaaaaaa", "failed", 1), sample("0190-bbbbbbbb", "cancelled", 2)];
+        let worktree = |shared| InWorktree { state: "kept".into(), shared };
+        let mut rows = [labelled, sample("0190-aaaaaaaa", "failed", 1), sample("0190-bbbbbbbb", "cancelled", 2)];
+        (rows[0].worktree, rows[1].worktree) = (Some(worktree(true)), Some(worktree(false)));
         let want = "\
 ID        ASSISTANT                     STATUS     TIME           TOKENS      COST      TREE  TASK
 12345678  reviewer                      running    1 min 1 s        1.7k         -     $1.50  [py] the \u{fffd}[31mfirst
-aaaaaaaa  └ reviewer                    failed     12 s             1.7k     $0.50            timed_out: Look at it
+aaaaaaaa  └ reviewer                    failed     12 s             1.7k     $0.50            [kept worktree] timed_out: Look at it
 bbbbbbbb    └ reviewer                  cancelled  12 s             1.7k     $0.50            requested: Look at it";
         assert_eq!(table(&rows, 62_000, Colour::OFF), want);
     }

@@ -147,7 +147,15 @@ async fn runner(
     };
     let found = match name.as_str() {
         runners::OWN => Some(open::runner().await?),
-        name => configured()?.remove(name),
+        name => match configured()?.remove(name) {
+            Some(runner) if runner.is_agent() => {
+                let message = format!(
+                    "the runner `{name}` is an agent, which asks its model and calls its tools by itself: it cannot be played"
+                );
+                return Err(Failure::new(USAGE, message));
+            }
+            found => found.map(|runner| runner.command(&RunnerCommand::new(runners::OWN))),
+        },
     };
     let with_args = |mut runner: RunnerCommand| {
         runner.args.extend(command);

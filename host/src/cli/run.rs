@@ -105,8 +105,10 @@ fn tell_spawned(spawned: &Value) {
     let id = text(&spawned["assistant_id"]);
     let score = spawned["matched"]["score"].as_f64().map(|score| format!(" (score {score:.2})")).unwrap_or_default();
     talk(&format!("{id}{score} on {}", text(&spawned["model"]["used"])));
-    if spawned["model"]["why"].is_string() {
-        talk(&format!("  another model than asked for: {}", text(&spawned["model"]["why"])));
+    match (spawned["model"]["why"].is_string(), spawned["model"]["requested"].is_string()) {
+        (true, true) => talk(&format!("  another model than asked for: {}", text(&spawned["model"]["why"]))),
+        (true, false) => talk(&format!("  {}", text(&spawned["model"]["why"]))),
+        (false, _) => {}
     }
     for one in spawned["unavailable_tools"].as_array().into_iter().flatten() {
         talk(&format!("  without {}: {}", text(&one["tool"]), text(&one["why"])));

@@ -104,6 +104,7 @@ async fn open(places: &Places) -> Result<(Host, Door, AwaitingTheEnd), Failure> 
         build: BUILD.to_owned(),
         opened_at: super::now_ms(),
         uses,
+        automatic: host.default_runner_why().map(str::to_owned),
         config_hash: Some(hash),
         lacks,
     };

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
 use super::open::env;
@@ -14,6 +14,7 @@ mod clients;
 mod edit;
 mod file;
 mod json;
+mod model;
 mod toml;
 mod yaml;
 
@@ -22,12 +23,16 @@ mod tests;
 
 use clients::{CLIENTS, Client, Platform};
 use edit::{Change, Edited, edit};
+pub(super) use model::{ModelArgs, model};
 
 /// The longest name of an entry, bytes; clients put it before the names of tools.
 const NAME_BYTES_MAX: usize = 32;
 
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(super) struct SetupArgs {
+    #[command(subcommand)]
+    pub(super) command: Option<SetupCommand>,
     /// The client
     #[arg(value_parser = clap::builder::PossibleValuesParser::new(CLIENTS.iter().map(|client| client.name)))]
     #[arg(required_unless_present = "list", conflicts_with = "list")]
@@ -47,6 +52,12 @@ pub(super) struct SetupArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+#[derive(Subcommand)]
+pub(super) enum SetupCommand {
+    /// Choose how models are reached, try it, and write it into the configuration
+    Model(ModelArgs),
 }
 
 /// A name that every client takes.

@@ -128,6 +128,8 @@ fn lines(definition: &Definition, granted: &grants::Grants, brought: &[Brought])
     put("spawns", definition.may_spawn.as_deref().map(any));
     put("model", some(&definition.model));
     put("runner", definition.runner.clone());
+    put("launcher", definition.launcher.clone());
+    put("isolation", definition.worktree.then(|| "each run in a git worktree of its own".to_owned()));
     put("tags", some(&definition.tags));
     put("callers", definition.allowed_callers.as_deref().map(any));
     put("turns", definition.max_turns.map(|turns| turns.to_string()));

@@ -77,6 +77,9 @@ pub(super) fn status(places: &Places, args: &StatusArgs) -> Result<u8, Failure> 
     if let Some(config) = &status.uses.config {
         say(&format!("config   {}", config.display()));
     }
+    if let Some(automatic) = &status.automatic {
+        say(&format!("runner   {automatic}"));
+    }
     say(&format!("clients  {}", status.clients));
     say(&format!("working  {}", status.living));
     Ok(0)

@@ -40,7 +40,16 @@ struct Asked<'a> {
 
 impl<'a> Asked<'a> {
     fn look(definition: &Arc<Definition>, book: &Book, setting: &'a Setting) -> Self {
-        Self { definition: definition.clone(), ruled: trust::rule(definition, book), setting }
+        Self { definition: definition.clone(), ruled: Self::ruled(definition, book, setting), setting }
+    }
+
+    /// All that it asks for.
+    fn ruled(definition: &Definition, book: &Book, setting: &Setting) -> Vec<Ruled> {
+        let mut ruled = trust::rule(definition, book);
+        if setting.has_agents() {
+            ruled.extend(trust::rule_own_tools(definition, book));
+        }
+        ruled
     }
 
     fn title(&self) -> String {
@@ -172,7 +181,8 @@ fn allow(book: &Book, asking: Vec<Asked<'_>>, as_json: bool) -> Result<u8, Failu
 fn forget_older(book: &Book, asked: &Asked<'_>, before: &[Trust], new: &[Trust]) -> Result<(), Failure> {
     let Some(file) = new.first().map(|one| one.file.as_str()) else { return Ok(()) };
     let names: HashSet<&str> = new.iter().map(|one| one.what.as_str()).collect();
-    let now: HashSet<String> = trust::rule(&asked.definition, book).into_iter().filter_map(|one| one.key).collect();
+    let now: HashSet<String> =
+        Asked::ruled(&asked.definition, book, asked.setting).into_iter().filter_map(|one| one.key).collect();
     // They are sorted by file.
     let from = before.partition_point(|one| one.file.as_str() < file);
     let of_file = before[from..].iter().take_while(|one| one.file == file);
@@ -188,7 +198,7 @@ fn forget(book: &Book, asking: &[Asked<'_>], as_json: bool) -> Result<u8, Failur
     for asked in asking {
         let file = trust::place(&asked.definition).display().to_string();
         let titles: Vec<String> = asked.ruled.iter().map(|one| one.wanted.title()).collect();
-        let whole = trust::rule(&asked.definition, book).len() == asked.ruled.len();
+        let whole = Asked::ruled(&asked.definition, book, asked.setting).len() == asked.ruled.len();
         // Of a whole assistant, what was trusted of it once is forgotten too.
         let meant = |one: &&Trust| one.file == file && (whole || titles.contains(&one.what));
         let mut keys: Vec<(String, String)> =

@@ -19,7 +19,10 @@ impl Secret {
     }
 
     /// The key itself, for the one header that it belongs in.
-    #[cfg_attr(not(feature = "network-models"), expect(dead_code, reason = "only network models send keys"))]
+    #[cfg_attr(
+        not(any(feature = "network-models", feature = "cli")),
+        expect(dead_code, reason = "only network models send keys")
+    )]
     pub(crate) fn expose(&self) -> &str {
         &self.0
     }

@@ -5,6 +5,8 @@
 pub(super) struct Habits {
     /// Its capabilities say `messages`.
     pub(super) says_messages: bool,
+    /// Its capabilities say `agent`.
+    pub(super) says_agent: bool,
     /// It has asked the model.
     pub(super) asks_model: bool,
     /// It has answered a `run` with a result.
@@ -16,6 +18,6 @@ pub(super) struct Habits {
 impl Habits {
     /// Whether it is an adapter, as far as it has shown.
     pub(super) fn is_adapter(&self) -> bool {
-        self.says_messages && self.ends_runs && !self.asks_model
+        ((self.says_messages && self.ends_runs) || self.says_agent) && !self.asks_model
     }
 }

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use assistant_protocol::error::{Kind, RpcError};
 use assistant_protocol::methods::{
-    Cancel, CancelCall, DeliverMessage, Initialize, Method, OnAggregateServiceContext, OnLlmRequest, OnProgress,
-    OnToolCall, Ping, RecvMessage, Run, SendMessage, Shutdown,
+    Cancel, CancelCall, DeliverMessage, Initialize, Method, OnAgentEvent, OnAggregateServiceContext, OnLlmRequest,
+    OnPermissionRequest, OnProgress, OnToolCall, Ping, RecvMessage, Run, SendMessage, Shutdown,
 };
 use assistant_protocol::peer::IN_FLIGHT_MAX;
 use assistant_protocol::spec::rules::{self, Rule};
@@ -18,8 +18,16 @@ use super::scripted_host::{Ours, Request, ScriptedHost, cut};
 use super::{Fault, halves};
 
 /// Requests of the runner that no case asks for: they are answered, and are no part of what is tried.
-const ASIDE: [&str; 6] =
-    ["on_aggregate_service_context", "on_progress", "send_message", "recv_message", "ping", "cancel_call"];
+const ASIDE: [&str; 8] = [
+    "on_aggregate_service_context",
+    "on_agent_event",
+    "on_permission_request",
+    "on_progress",
+    "send_message",
+    "recv_message",
+    "ping",
+    "cancel_call",
+];
 
 impl ScriptedHost {
     /// Takes a line of the runner. The first fault is kept.
@@ -72,6 +80,7 @@ impl ScriptedHost {
                 }
                 if let (Initialize::NAME, Ok(told)) = (method, &outcome) {
                     self.habits.says_messages = told["capabilities"]["messages"] == true;
+                    self.habits.says_agent = told["capabilities"]["agent"] == true;
                 }
                 match outcome {
                     Ok(result) => result_fits(method, &result),
@@ -134,6 +143,7 @@ impl ScriptedHost {
             "recv_message" => json!({
                 "thread_id": self.thread_id, "messages": [], "summary": { "total_fetched": 0, "marked_as_read": 0 },
             }),
+            "on_permission_request" => json!({ "allowed": true }),
             _ => json!({}),
         };
         if request.method == CancelCall::NAME {
@@ -175,6 +185,8 @@ fn params_fit(method: &str, params: &Value) -> Result<(), Fault> {
         OnAggregateServiceContext::NAME => fits::<<OnAggregateServiceContext as Method>::Params>(params),
         SendMessage::NAME => fits::<<SendMessage as Method>::Params>(params),
         RecvMessage::NAME => fits::<<RecvMessage as Method>::Params>(params),
+        OnAgentEvent::NAME => fits::<<OnAgentEvent as Method>::Params>(params),
+        OnPermissionRequest::NAME => fits::<<OnPermissionRequest as Method>::Params>(params),
         OnProgress::NAME => fits::<<OnProgress as Method>::Params>(params),
         CancelCall::NAME => fits::<<CancelCall as Method>::Params>(params),
         Ping::NAME => fits::<<Ping as Method>::Params>(params),

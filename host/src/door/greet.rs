@@ -39,6 +39,7 @@ pub(super) fn greet(identity: &Identity, hello: &Hello, others: usize, living: u
             clients: others,
             living,
             uses: identity.uses.clone(),
+            automatic: identity.automatic.clone(),
         })),
         Want::Vacuum => Verdict::Vacuum,
         // Another build may mean something else by the same definition.

@@ -104,6 +104,8 @@ pub struct Identity {
     pub opened_at: i64,
     /// What it uses: the configuration, the project, and the folders that were named.
     pub uses: Asked,
+    /// What it uses because nothing is configured, in words.
+    pub automatic: Option<String>,
     /// The hash of the configuration that it uses.
     pub config_hash: Option<String>,
     /// Variables that its configuration names and its environment lacks.
@@ -159,6 +161,9 @@ pub struct Status {
     /// What it uses.
     #[serde(default)]
     pub uses: Asked,
+    /// What it uses because nothing is configured, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub automatic: Option<String>,
 }
 
 /// The line that tells `what`.

@@ -32,6 +32,9 @@ pub(crate) fn read(db: &Connection, process: ProcessId) -> Result<Recording, NoR
     // One state of all tables, though a host may be at work.
     let tx = db.unchecked_transaction().map_err(StoreError::from)?;
     let row = process_table::find(&tx, process)?.ok_or(NoReplay::Unknown(process))?;
+    if row.agent {
+        return Err(NoReplay::OfAgent(process));
+    }
     let mut events = Vec::new();
     loop {
         let after = events.last().map_or(0, |event: &Event| event.seq);

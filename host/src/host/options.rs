@@ -8,10 +8,11 @@ use std::time::Duration;
 use crate::app::{AppTool, Approve};
 use crate::awake::Awake;
 use crate::hooks::Hooks;
-use crate::launcher::RunnerCommand;
+use crate::launcher::{Launcher, RunnerCommand};
 use crate::limits::Limits;
 use crate::model::Models;
 use crate::registry::SourceDir;
+use crate::runners::Runner;
 use crate::servers::{Configured, Environment};
 use crate::store::Clock;
 
@@ -53,10 +54,21 @@ pub struct Options {
     pub trust: Option<PathBuf>,
     /// How the host's own runner is started.
     pub runner: RunnerCommand,
-    /// How other runners are started, by the names that definitions and spawns give.
-    pub runners: BTreeMap<String, RunnerCommand>,
+    /// Other runners, by the names that definitions and spawns give.
+    pub runners: BTreeMap<String, Runner>,
     /// The name of the runner of an assistant whose definition names none. Default: the host's own.
     pub default_runner: Option<String>,
+    /// Where and in what runners are started, by the names that definitions give.
+    pub launchers: BTreeMap<String, Launcher>,
+    /// The name of the launcher of an assistant that none is named for. Default: none, this machine as it is.
+    pub default_launcher: Option<String>,
+    /// Files and folders that nothing fenced in may see, beside the state directory and that of what the user trusts: the
+    /// configuration, keys.
+    pub private: Vec<PathBuf>,
+    /// Why it is that one, where nobody has said so: whoever spawns is told.
+    pub default_runner_why: Option<String>,
+    /// Where git worktrees are made for assistants that have their own. Default: `worktrees` in the state directory.
+    pub worktrees: Option<PathBuf>,
     /// Whether this program takes on the orphans of its children (a child subreaper, Linux) and leaves it to the host to
     /// wait for them. What a runner has started and has left its group is found more surely then, and reaped.
     pub adopts_orphans: bool,
@@ -94,6 +106,11 @@ impl Options {
             runner,
             runners: BTreeMap::new(),
             default_runner: None,
+            launchers: BTreeMap::new(),
+            default_launcher: None,
+            private: Vec::new(),
+            default_runner_why: None,
+            worktrees: None,
             adopts_orphans: false,
             clock: Arc::new(now),
             awake: Awake::machine(),

@@ -1,13 +1,16 @@
 //! How a tool server is started: with what finds programs and folders, what is listed for it, and no more.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::Stdio;
 
 use assistant_protocol::ids::ProcessId;
 use tokio::process::Command;
 
-use super::{Child, DEPTH, Launched, MARK, SERVER_OF, passed_on, started, words};
+use super::{
+    Child, DEPTH, Launched, MARK, RunnerCommand, SERVER_OF, Site, is_found, passed_on, site, started, started_in, words,
+};
 
 /// Variables that a tool server gets from the host's environment: to find programs, folders and words in the user's
 /// language. None of them can hold a key.
@@ -50,6 +53,32 @@ pub(crate) struct ServerProgram<'a> {
     pub(crate) depth: u32,
     /// The state directory of the host: whoever holds it next ends what an earlier host has left.
     pub(crate) state: &'a Path,
+}
+
+/// Starts a server where its process runs, by the launcher of that. It is killed with its whole group when the child is
+/// dropped.
+///
+/// # Errors
+/// In words, with the program named.
+pub(crate) fn launch_server_inside(program: &ServerProgram<'_>, site: &Site<'_>) -> Result<Launched, String> {
+    let Some(launcher) = site.by else { return launch_server(program) };
+    let id = program.id.to_string();
+    let mut told: Vec<(String, OsString)> = Vec::new();
+    if !launcher.tells_variables() {
+        told.extend(passed_on(SERVER_ENVIRONMENT).map(|(name, value)| (name.to_owned(), value)));
+    }
+    told.extend(program.env.iter().map(|(name, value)| (name.clone(), value.into())));
+    told.push((MARK.to_owned(), id.clone().into()));
+    told.push((DEPTH.to_owned(), program.depth.to_string().into()));
+    told.push((SERVER_OF.to_owned(), program.state.into()));
+    let command =
+        RunnerCommand { program: found(program.command), args: program.args.iter().map(Into::into).collect() };
+    let order = site::Order { command: &command, folder: Some(program.folder), id, told };
+    let command = site::command_of(launcher, site, order)?;
+    if launcher.program().is_some_and(|program| !is_found(program)) {
+        return Err(launcher.not_installed());
+    }
+    started_in(Path::new(launcher.program().unwrap_or(program.command)), command, started::start_lasting)
 }
 
 /// Starts a server. It is killed with its whole group when the child is dropped.

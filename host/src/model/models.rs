@@ -11,6 +11,8 @@ use crate::model::{Model, OUTPUT_TOKENS_DEFAULT};
 
 mod setup;
 
+#[cfg(feature = "cli")]
+pub(crate) use setup::ollama_at;
 use setup::usable;
 
 /// What is used with no configuration: the first whose key is set. Key, provider, model.
@@ -25,6 +27,12 @@ const MODELS_OF_KEYS: [(&str, Provider, &str); 4] = [
 #[must_use]
 pub fn variables_of_keys() -> Vec<String> {
     MODELS_OF_KEYS.iter().map(|(variable, _, _)| (*variable).to_owned()).collect()
+}
+
+/// The variables of keys, whose they are, and the model that each is enough for.
+#[cfg(feature = "cli")]
+pub(crate) fn usual_models() -> impl Iterator<Item = (&'static str, Provider, &'static str)> {
+    MODELS_OF_KEYS.into_iter()
 }
 
 /// Names that other systems' definitions use for whichever model of a family there is.
@@ -84,7 +92,8 @@ pub struct Choice {
 pub enum NoModel {
     /// There is none at all.
     #[error(
-        "No model is configured, so no assistant can run. Set {}, or add [models.NAME] to {}, then restart this server.",
+        "No model is configured, so no assistant can run. `assistant-host setup model` sets one up; or set {}, or add \
+         [models.NAME] to {}, then restart this server.",
         variables_of_keys().join(" or "), config_path.display()
     )]
     NoneConfigured {
@@ -294,7 +303,7 @@ impl Models {
         let unknown = |name: &str| format!("is `{name}`, which is no [models.NAME] of this file: {there}");
         let missing = |name: &&String| !self.by_name.contains_key(*name);
         if let Some(name) = self.default.as_ref().filter(missing) {
-            return Err(config.value_error("default_model", unknown(name)));
+            return Err(config.value_error(config.default_key("model"), unknown(name)));
         }
         if let Some((alias, name)) = self.aliases.iter().find(|(_, name)| missing(name)) {
             return Err(config.value_error(format!("model_aliases.{alias}"), unknown(name)));
@@ -304,7 +313,7 @@ impl Models {
             match (names.next(), names.next()) {
                 (Some(_), Some(_)) => {
                     let message = format!("is needed where there are several models: set it to one of {known}");
-                    return Err(config.value_error("default_model", message));
+                    return Err(config.value_error(config.default_key("model"), message));
                 }
                 (only, _) => self.default = only.cloned(),
             }

@@ -29,6 +29,8 @@ mod failure;
 mod frames;
 mod gemini;
 mod ids;
+#[cfg(feature = "cli")]
+pub(crate) mod installed;
 mod ollama;
 mod openai;
 mod pictures;

@@ -238,7 +238,7 @@ pub fn left(db: &Connection, process: ProcessId, limits: &Limits, now: i64) -> R
 ///
 /// # Errors
 /// The store's.
-pub(super) fn used_up(
+pub(crate) fn used_up(
     db: &Connection,
     parent: Option<ProcessId>,
     limits: &Limits,

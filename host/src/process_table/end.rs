@@ -1,11 +1,11 @@
 //! Ends: one for each process, told once, with everything that hangs on it in the same job.
 
 use assistant_protocol::ids::{ProcessId, SessionId};
-use rusqlite::named_params;
+use rusqlite::{Connection, named_params};
 use serde_json::{Value, json};
 
 use super::session::{end_if_queued, wake_session};
-use super::{Cause, LIVING, Process, Reason, Status, advance, children, get, id, progress::set_waits};
+use super::{Cause, LIVING, Process, Reason, Status, advance, children, get, id, progress::set_waits, worktree};
 use crate::events;
 use crate::message_box::{self, Kind};
 use crate::store::{StoreError, Tx};
@@ -106,7 +106,7 @@ pub fn end(tx: &mut Tx<'_>, process: ProcessId, how: End) -> Result<bool, StoreE
     let told = json!({ "status": status, "reason": reason, "cause": cause, "error": error });
     events::record(tx, process, events::Kind::Status, &told)?;
     let ended = get(tx.db, process)?;
-    let words = final_words(&ended);
+    let words = told_words(tx.db, &ended)?;
     message_box::post(tx, &ended, Kind::Final, Some(ended.id), ended.parent, &words)?;
     expire_questions(tx, process)?;
     for child in children(tx.db, process, true)? {
@@ -117,8 +117,11 @@ pub fn end(tx: &mut Tx<'_>, process: ProcessId, how: End) -> Result<bool, StoreE
         }
     }
     tx.wake(process);
-    tx.wake(super::stop_key(process));
+    tx.wake(stop_key(process));
     tx.wake(crate::store::SUPERVISOR);
+    if row.worktree.is_some() {
+        tx.wake(crate::store::WORKTREES);
+    }
     wake_session(tx, row.session)?;
     Ok(true)
 }
@@ -170,6 +173,14 @@ pub fn final_words(row: &Process) -> String {
     }
 }
 
+/// The same, with where it has left what it changed.
+///
+/// # Errors
+/// The store's.
+pub fn told_words(db: &Connection, row: &Process) -> Result<String, StoreError> {
+    Ok(final_words(row) + &worktree::told(db, row)?)
+}
+
 fn expire_questions(tx: &Tx<'_>, process: ProcessId) -> Result<(), StoreError> {
     tx.db
         .prepare_cached("UPDATE questions SET state = 'EXPIRED' WHERE process_id = ?1 AND state = 'PENDING'")?
@@ -213,6 +224,11 @@ fn pass_on(tx: &mut Tx<'_>, child: &Process, session: SessionId) -> Result<(), S
         events::record(tx, child.id, events::Kind::Message, &told)?;
     }
     wake_session(tx, session)
+}
+
+/// What waits for a process to be stopped waits under this id: all other news of the process is none to it.
+pub(crate) fn stop_key(process: ProcessId) -> uuid::Uuid {
+    uuid::Uuid::from_u128(!process.uuid().as_u128())
 }
 
 /// How a process gets its messages, and whether it has.
@@ -322,7 +338,7 @@ pub(super) fn mark(
                 .execute((next.to_string(), tx.now, cause))?;
             events::record(tx, next, events::Kind::Status, &json!({ "cancel_requested": cause }))?;
             tx.wake(next);
-            tx.wake(super::stop_key(next));
+            tx.wake(stop_key(next));
             marked.push(next);
         }
         let below = children(tx.db, next, false)?;
@@ -358,7 +374,7 @@ pub fn end_the_living(tx: &mut Tx<'_>, how: &End) -> Result<Vec<ProcessId>, Stor
 ///
 /// # Errors
 /// The store's.
-pub fn recover(tx: &mut Tx<'_>) -> Result<Vec<ProcessId>, StoreError> {
+pub fn recover(tx: &mut Tx<'_>) -> Result<Vec<Process>, StoreError> {
     let error = "the host that ran it ended without a word; its messages and its log are kept".to_owned();
     let left = end_the_living(tx, &End::Failed { reason: Reason::HostLost, error, partial: None })?;
     tx.db
@@ -366,5 +382,5 @@ pub fn recover(tx: &mut Tx<'_>) -> Result<Vec<ProcessId>, StoreError> {
             "UPDATE sessions SET ended_at = ?1, end_cause = 'host_lost' WHERE ended_at IS NULL OR end_cause = 'left'",
         )?
         .execute([tx.now])?;
-    Ok(left)
+    left.into_iter().map(|process| super::get(tx.db, process)).collect()
 }

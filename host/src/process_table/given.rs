@@ -5,7 +5,7 @@ use assistant_protocol::types::{AssistantBrief, Input, Message, RunParams, ToolS
 use rusqlite::{Connection, OptionalExtension};
 use serde_json::{Value, json};
 
-use super::{Process, columns};
+use super::{Process, Status, columns};
 use crate::events;
 use crate::limits::Limits;
 use crate::registry::{Definition, sha256_hex};
@@ -37,8 +37,20 @@ impl Given {
             tools,
             output_schema: self.output_schema,
             history,
+            agent: None,
         }
     }
+}
+
+/// What the log tells of a process that is moved on: by what it is started, when it is.
+pub(super) fn told(process: &Process, next: Status) -> Value {
+    let mut told = json!({ "status": next });
+    for (key, name) in [("runner", &process.runner), ("launcher", &process.launcher)] {
+        if let (Status::Starting, Some(name)) = (next, name) {
+            told[key] = json!(name);
+        }
+    }
+    told
 }
 
 /// What a process was given beside its task.

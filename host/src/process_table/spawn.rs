@@ -39,8 +39,12 @@ pub struct NewProcess {
     pub model: String,
     /// The name of its runner; none is the host's own.
     pub runner: Option<String>,
+    /// That runner runs an agent which has its own model and tools.
+    pub agent: bool,
     /// Where it goes on with a conversation by itself, it has the runner of that instead.
     pub keeps_runner: bool,
+    /// The name of the launcher that starts its runner; none is the machine as it is.
+    pub launcher: Option<String>,
     /// The caller's name for it.
     pub label: Option<String>,
     /// It outlives its parent and its session.
@@ -196,9 +200,16 @@ pub fn spawn(tx: &mut Tx<'_>, caller: Caller, new: &NewProcess) -> Result<Spawne
         return Err(Refused::Busy(new.assistant_id.clone(), behind));
     }
     let resumed_from = place.as_ref().map_or(new.resumed_from, |place| place.before);
-    let runner = match resumed_from.filter(|_| new.keeps_runner) {
-        Some(before) => get(tx.db, before)?.runner,
-        None => new.runner.clone(),
+    let before = resumed_from.filter(|_| new.keeps_runner).map(|before| get(tx.db, before)).transpose()?;
+    let (runner, agent, model) = match before {
+        // What one has for a model is nothing to the other.
+        Some(before) if before.agent != new.agent => (before.runner, before.agent, before.model),
+        Some(before) => (before.runner, before.agent, new.model.clone()),
+        None => (new.runner.clone(), new.agent, new.model.clone()),
+    };
+    let launcher = match resumed_from {
+        Some(before) => get(tx.db, before)?.launcher,
+        None => new.launcher.clone(),
     };
     let queued = slots::count_status(tx.db, session_id, Some(Status::Queued))?;
     let starts = behind.is_none()
@@ -216,11 +227,11 @@ pub fn spawn(tx: &mut Tx<'_>, caller: Caller, new: &NewProcess) -> Result<Spawne
         .prepare_cached(
             "INSERT INTO assistant_processes (process_id, assistant_id, snapshot, parent_process_id, parent_assistant_id,
                root_process_id, session_id, thread_id, depth, detached, resumed_from, label, status, query, context,
-               working_dir, tools, unavailable_tools, model_requested, model, limits, line, inputs, output_schema,
-               runner, created_at)
+               working_dir, worktree, tools, unavailable_tools, model_requested, model, limits, line, inputs, output_schema,
+               runner, agent, launcher, created_at)
              VALUES (:id, :assistant, :snapshot, :parent, :parent_assistant, :root, :session, :thread, :depth, :detached,
-               :resumed, :label, 'queued', :query, :context, :working_dir, :tools, :unavailable, :requested, :model,
-               :limits, :line, :inputs, :output_schema, :runner, :now)",
+               :resumed, :label, 'queued', :query, :context, :working_dir, :worktree, :tools, :unavailable, :requested, :model,
+               :limits, :line, :inputs, :output_schema, :runner, :agent, :launcher, :now)",
         )?
         .execute(named_params! {
             ":id": new.id.to_string(),
@@ -238,15 +249,18 @@ pub fn spawn(tx: &mut Tx<'_>, caller: Caller, new: &NewProcess) -> Result<Spawne
             ":query": new.query,
             ":context": new.context,
             ":working_dir": new.working_dir,
+            ":worktree": parent.as_ref().and_then(|parent| parent.worktree).map(|worktree| worktree.to_string()),
             ":tools": json!(new.tools).to_string(),
             ":unavailable": new.unavailable_tools,
             ":requested": new.model_requested,
-            ":model": new.model,
+            ":model": model,
             ":limits": json!(new.limits).to_string(),
             ":line": place.as_ref().map(|place| &place.line),
             ":inputs": new.inputs,
             ":output_schema": new.output_schema,
             ":runner": runner,
+            ":agent": agent,
+            ":launcher": launcher,
             ":now": tx.now,
         })?;
     if !starts {

@@ -75,6 +75,11 @@ const ADVICE: &[(Code, &str)] = &[
         "Name a configured model, map the name in `[model_aliases]`, or add the model as `[models.NAME]`.",
     ),
     (Code::ModelRefused, "Name a configured model, map the name in `[model_aliases]`, or set `strict_models = false`."),
+    (
+        Code::LauncherUnknown,
+        "Name a configured launcher, or add it as `[launchers.NAME]` with a `preset` or an `argv`; one with preset = \
+         \"local\" is this machine as it is.",
+    ),
     (Code::RunnerUnknown, "Name a configured runner, or add it as `[runners.NAME]` with a `command`."),
 ];
 

@@ -188,6 +188,14 @@ impl<'a> Assembly<'a> {
                 }
                 None => false,
             },
+            Field::Launcher => match fields::text(node).filter(|name| !name.is_empty()) {
+                Some(name) => {
+                    definition.launcher = Some(name);
+                    true
+                }
+                None => false,
+            },
+            Field::Isolation => fields::isolation(node).map(|worktree| definition.worktree = worktree).is_some(),
             Field::MaxTurns => self.limit(fields::number(node).map(|turns| turns as u32).filter(|turns| *turns > 0)),
             Field::TimeoutMs | Field::TimeoutMins => {
                 let unit_ms = if field == Field::TimeoutMs { 1.0 } else { 60_000.0 };

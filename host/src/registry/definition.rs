@@ -77,6 +77,12 @@ pub struct Definition {
     /// The name of the runner that it is for; none is that of whoever names none.
     #[serde(default)]
     pub runner: Option<String>,
+    /// The name of the launcher that its runner is started by; none is that of whoever spawns it.
+    #[serde(default)]
+    pub launcher: Option<String>,
+    /// Each run of it has a git worktree of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub worktree: bool,
     /// What it can be filtered by.
     #[serde(default)]
     pub tags: Vec<String>,
@@ -142,6 +148,8 @@ impl Definition {
             rules: Vec::new(),
             model: Vec::new(),
             runner: None,
+            launcher: None,
+            worktree: false,
             tags: Vec::new(),
             allowed_callers: None,
             may_spawn: None,

@@ -190,6 +190,8 @@ codes! {
     ModelRefused "model_refused" Error;
     /// It names a runner that is not configured: it cannot be started.
     RunnerUnknown "runner_unknown" Error;
+    /// It names a launcher that is not configured, or that would take it out of a fence: it cannot be started.
+    LauncherUnknown "launcher_unknown" Error;
 }
 
 impl fmt::Display for Code {

@@ -6,6 +6,15 @@ use super::yaml::{Kind, Node};
 /// Most entries of a list that a definition may have.
 pub(super) const LIST_MAX: usize = 256;
 
+/// Whether each run has a git worktree of its own: `worktree`, or a word for no isolation.
+pub(super) fn isolation(node: &Node) -> Option<bool> {
+    match (text(node)?.trim().to_lowercase().as_str(), node.truth()) {
+        ("worktree" | "git-worktree" | "git_worktree", _) => Some(true),
+        ("none", _) | (_, Some(false)) => Some(false),
+        _ => None,
+    }
+}
+
 /// What a list of names says.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Names {

@@ -46,6 +46,10 @@ pub(super) enum Field {
     Model,
     /// The runner that it is for.
     Runner,
+    /// The launcher that starts that.
+    Launcher,
+    /// Whether each run works in a git worktree of its own.
+    Isolation,
     /// What it can be filtered by.
     Tags,
     /// Most model calls.
@@ -115,6 +119,8 @@ impl Field {
             Self::Model => "write one name, or a list of names",
             Self::Tags => "write a list of words",
             Self::Runner => "write the name of a configured runner",
+            Self::Launcher => "write the name of a configured launcher",
+            Self::Isolation => "write `worktree`, or leave it out",
             Self::Session => "write `true` or `false`",
             Self::OutputFormat => "write `text` or `json`",
             Self::OutputSchema => "write a JSON schema, which is a map",
@@ -178,9 +184,10 @@ const KNOWN: &[(&str, Field, &[Dialect])] = &[
     ("initialprompt", Field::Unused, &[Claude]),
     ("instructions", Field::Prompt, &[]),
     ("isbackground", Field::Unused, &[Cursor]),
-    ("isolation", Field::Unused, &[Claude]),
+    ("isolation", Field::Isolation, &[Claude]),
     ("keywords", Field::Tags, &[]),
     ("kind", Field::Kind, &[Gemini]),
+    ("launcher", Field::Launcher, &[]),
     ("license", Field::Unused, &[]),
     ("maxsteps", Field::MaxTurns, &[Opencode]),
     ("maxsubagentdepth", Field::Unused, &[Pi]),

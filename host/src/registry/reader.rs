@@ -16,7 +16,7 @@ use super::{data, frontmatter, keys};
 ///
 /// An assistant that the database keeps is no bytes: it stays what it was read as, until `import --replace` brings it in
 /// again.
-pub(crate) const READER_VERSION: u32 = 12;
+pub(crate) const READER_VERSION: u32 = 13;
 
 /// Reads the file at `path` with the content `bytes`: Markdown, TOML, YAML or JSON by its ending, of any dialect.
 ///

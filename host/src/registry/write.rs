@@ -131,6 +131,8 @@ fn frontmatter(definition: &Definition) -> String {
         rules,
         model,
         runner,
+        launcher,
+        worktree,
         tags,
         allowed_callers,
         may_spawn,
@@ -197,6 +199,12 @@ fn frontmatter(definition: &Definition) -> String {
     }
     if let Some(runner) = runner {
         put("runner", one("runner", json!(runner)), &|_| true);
+    }
+    if let Some(launcher) = launcher {
+        put("launcher", one("launcher", json!(launcher)), &|_| true);
+    }
+    if *worktree {
+        put("isolation", one("isolation", json!("worktree")), &|_| true);
     }
     if !tags.is_empty() {
         put("tags", list("tags", tags), &|read| read.tags == *tags);

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::configured::Configured;
 use super::presets;
 use super::spec::{How, Spec};
-use crate::registry::{Definition, Dialect, bare};
+use crate::registry::{Definition, Dialect, bare, is_all};
 use crate::tools::grants;
 use crate::tools::policy::names_server;
 use crate::trust::{self, Kind, Ruled};
@@ -24,6 +24,17 @@ pub(crate) struct Planned {
     pub(super) bare: bool,
     /// What is remembered while it is trusted; none where nobody needs to be asked.
     pub(super) trust: Option<String>,
+}
+
+impl Planned {
+    /// Whether an agent that reads, writes and runs itself has it too: all but presets that nothing names.
+    pub(crate) fn is_for_agents(&self, definition: &Definition, aliases: &BTreeMap<String, String>) -> bool {
+        let name = self.spec.name.as_str();
+        let names = |tool: &String| !is_all(tool) && names_server(wanted(tool, aliases), name);
+        let by_rules = definition.given_by_rules();
+        let named = || definition.tools.iter().flatten().chain(&by_rules).any(names);
+        self.of_definition || self.trust.is_some() || presets::preset(name).is_none() || named()
+    }
 }
 
 /// A server that an assistant names and does not have: its name, and why.

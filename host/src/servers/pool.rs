@@ -18,6 +18,7 @@ use super::running::Running;
 use super::secrets::Secrets;
 use super::start::{StartLimit, Wish, start};
 use crate::host::Host;
+use crate::launcher::Inside;
 
 /// One that lived so long, or has answered a call, did not fail.
 const STEADY: Duration = Duration::from_secs(10);
@@ -48,6 +49,8 @@ pub(super) struct Wanted {
     /// How long it is kept when nobody uses it.
     pub(super) idle: Duration,
     pub(super) depth: u32,
+    /// Where the process is fenced in that has it; none is the machine as it is.
+    pub(super) inside: Option<Arc<Inside>>,
 }
 
 /// One server, whether it runs or not.
@@ -337,11 +340,11 @@ enum Look {
 
 impl Entry {
     async fn start(&self, host: &Host, delay: Duration) -> Result<Arc<Running>, ServerError> {
-        let Wanted { name, ready, secrets, start_within, start_limit, depth, .. } = &self.wanted;
+        let Wanted { name, ready, secrets, start_within, start_limit, depth, inside, .. } = &self.wanted;
         let starting = async {
             tokio::time::sleep(delay).await;
-            let (within, within_of, depth) = (*start_within, *start_limit, *depth);
-            start(Ground::of(host), &Wish { name, ready, secrets, within, within_of, depth }).await
+            let (within, within_of, depth, inside) = (*start_within, *start_limit, *depth, inside.as_ref());
+            start(Ground::of(host), &Wish { name, ready, secrets, within, within_of, depth, inside }).await
         };
         let result = tokio::select! {
             result = starting => result.map(Arc::new),

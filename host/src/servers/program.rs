@@ -1,6 +1,7 @@
 //! The program of a server while it runs, and its end.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use assistant_protocol::ids::ProcessId;
@@ -8,7 +9,7 @@ use tokio::time::timeout;
 
 use super::stderr::Stderr;
 use crate::host::Host;
-use crate::launcher::{self, Child, Strays};
+use crate::launcher::{self, Child, Inside, Strays};
 use crate::limits::Limits;
 
 /// How long one that has closed its pipes is waited for, to tell how it exited.
@@ -36,6 +37,8 @@ pub(super) struct Program {
     pub(super) child: Child,
     pub(super) id: ProcessId,
     pub(super) stderr: Stderr,
+    /// Where it is fenced in; none is the machine as it is.
+    pub(super) inside: Option<Arc<Inside>>,
 }
 
 impl Program {
@@ -64,6 +67,11 @@ impl Program {
             tracing::warn!(%error, "how a server ended is not known");
         }
         let in_order = exited.is_ok_and(|status| status.success());
+        if let Some(inside) = self.inside.as_ref().filter(|_| !in_order)
+            && let Err(error) = inside.end_there(self.id).await
+        {
+            tracing::warn!(%error, "what a killed server has left elsewhere may live on");
+        }
         on.strays.end_of(self.id, self.child.group(), in_order).await;
     }
 }

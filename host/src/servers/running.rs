@@ -319,6 +319,7 @@ mod tests {
             within: Duration::from_secs(1),
             within_of: StartLimit::Host,
             depth: 0,
+            inside: None,
         };
         let running = Running::new(on, &wish, service, None, watch);
         for want in ["a b c", "the server `s` refuses: not now", "d e f", "d e f"] {

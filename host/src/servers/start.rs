@@ -20,7 +20,7 @@ use super::running::{ERROR_CHARS_MAX, Running};
 use super::secrets::Secrets;
 use super::spec::Spec;
 use super::stderr::Stderr;
-use crate::launcher::{self, ServerProgram};
+use crate::launcher::{self, Inside, ServerProgram};
 use crate::text::{cut, one_line};
 
 /// After this, rmcp gives up asking a server whether it is of the new era. One that needed so long to start has then been
@@ -79,6 +79,8 @@ pub(super) struct Wish<'a> {
     pub(super) within_of: StartLimit,
     /// The depth of the first process that uses it.
     pub(super) depth: u32,
+    /// Where it is fenced in; none is the machine as it is.
+    pub(super) inside: Option<&'a Arc<Inside>>,
 }
 
 /// Starts a server and shakes hands with it.
@@ -158,7 +160,11 @@ fn spawn(on: Ground<'_>, wish: &Wish<'_>) -> Result<(Program, Pipes, Arc<Watch>)
     };
     let id = ProcessId::mint();
     let (depth, state) = (wish.depth, on.state);
-    let launched = launcher::launch_server(&ServerProgram { command, args, env, folder, id, depth, state });
+    let program = ServerProgram { command, args, env, folder, id, depth, state };
+    let launched = match wish.inside {
+        Some(inside) => launcher::launch_server_inside(&program, &inside.site()),
+        None => launcher::launch_server(&program),
+    };
     let launched = launched.map_err(|why| ServerError {
         code: "server_failed",
         message: format!("the server `{}` cannot be used: {}", wish.name, wish.secrets.hide(&why)),
@@ -167,7 +173,7 @@ fn spawn(on: Ground<'_>, wish: &Wish<'_>) -> Result<(Program, Pipes, Arc<Watch>)
     let stderr = Stderr::read(wish.name, launched.stderr, on.limits.stderr_bytes, wish.secrets.clone());
     let watch = Arc::new(Watch::default());
     let pipes = Guard::new(wish.name, Lines::new(launched.stdout, launched.stdin, most), watch.clone());
-    Ok((Program { child: launched.child, id, stderr }, pipes, watch))
+    Ok((Program { child: launched.child, id, stderr, inside: wish.inside.cloned() }, pipes, watch))
 }
 
 type Shaken = Result<(RunningService<RoleClient, Client>, Arc<Watch>), String>;
@@ -238,6 +244,7 @@ mod tests {
                 within: Duration::from_secs(20),
                 within_of: StartLimit::Host,
                 depth: 0,
+                inside: None,
             };
             let Err(error) = start(on, &wish).await else { panic!("nobody is there") };
             let told = error.message;

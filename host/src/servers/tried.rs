@@ -51,7 +51,8 @@ pub async fn try_all(
             let ready = ready(&spec.how, &world)?;
             let within_of = StartLimit::of(spec, false);
             let secrets = Secrets::of(&ready, filled(&spec.how, &world)?);
-            let wish = Wish { name: &spec.name, ready: &ready, secrets: &secrets, within, within_of, depth: 0 };
+            let wish =
+                Wish { name: &spec.name, ready: &ready, secrets: &secrets, within, within_of, depth: 0, inside: None };
             let running = start(on, &wish).await.map_err(|error| error.message)?;
             let listed = tokio::time::timeout(within, running.tools(on)).await;
             running.end(on, END_WITHIN).await;

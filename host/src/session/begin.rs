@@ -4,8 +4,8 @@ use assistant_protocol::ids::ProcessId;
 use assistant_protocol::types::{Message, RunParams, ToolSpec};
 use serde_json::json;
 
+use super::agent::Briefing;
 use super::answer::{self, Answering};
-use super::failed;
 use super::memory::Memory;
 use crate::conversation;
 use crate::events::{self, Kind};
@@ -14,10 +14,11 @@ use crate::limits::Limits;
 use crate::output_schema::OutputSchema;
 use crate::process_table::{self, End, Given, Process, ProfileName, Reason, Status};
 use crate::registry::Definition;
-use crate::runners;
 use crate::store::StoreError;
 use crate::tools::grants::{self, Unavailable};
+use crate::tools::policy::is_of_agents;
 use crate::tools::profile::subagents;
+use crate::{launchers, runners};
 
 /// What a process starts with.
 pub(super) struct Loaded {
@@ -34,6 +35,10 @@ pub(super) struct Loaded {
     pub(super) answering: Option<Result<Answering, String>>,
     /// What it has noted.
     memory: Memory,
+    /// For an agent: the model that was asked for.
+    wished: Option<String>,
+    /// For an agent: the session of its own that it goes on with.
+    pub(super) session: Option<String>,
 }
 
 /// What a process starts with; none where it has ended meanwhile.
@@ -50,12 +55,17 @@ pub(super) async fn load(host: &Host, process: ProcessId) -> Result<Option<Loade
             // The definition's own limits are for itself; what it spawns has those that it was granted.
             limits.turns = definition.max_turns.map_or(limits.turns, |turns| turns.min(limits.turns));
             limits.wall_ms = definition.timeout_ms.map_or(limits.wall_ms, |wall| wall.min(limits.wall_ms));
-            let history = row.resumed_from.map(|old| conversation::history(db, old)).transpose()?;
+            let session = process_table::session_before(db, &row)?;
+            let before = row.resumed_from.filter(|_| !(row.agent && session.is_some()));
+            let history = before.map(|old| conversation::history(db, old)).transpose()?;
+            let wished = process_table::model_wished(db, process)?;
             let given = process_table::given(db, process)?;
-            let session = process_table::session(db, row.session)?;
-            let profile = session.map_or(ProfileName::Orchestrator, |session| session.profile);
+            let of = process_table::session(db, row.session)?;
+            let profile = of.map_or(ProfileName::Orchestrator, |session| session.profile);
             let (answering, memory) = (None, Memory::default());
-            Ok::<_, StoreError>(Some(Loaded { row, limits, definition, profile, history, given, answering, memory }))
+            let loaded =
+                Loaded { row, limits, definition, profile, history, given, answering, memory, wished, session };
+            Ok::<_, StoreError>(Some(loaded))
         })
         .await?;
     let Some(loaded) = loaded else { return Ok(None) };
@@ -78,24 +88,39 @@ pub(super) async fn load(host: &Host, process: ProcessId) -> Result<Option<Loade
     Ok(Some(loaded))
 }
 
+/// The end of a process that is not as it should be.
+pub(super) fn failed(reason: Reason, error: impl Into<String>) -> End {
+    End::Failed { reason, error: error.into(), partial: None }
+}
+
 /// The end of a process whose runner does not come up.
 pub(super) fn launch_failed(row: &Process, error: String) -> End {
-    failed(Reason::LaunchFailed, runners::told(row.runner.as_deref(), error))
+    let error = runners::told(row.runner.as_deref(), error);
+    failed(Reason::LaunchFailed, launchers::told(row.launcher.as_deref(), error))
 }
 
 /// The first `run`: the prompt with what the assistant has to know of its run, the task, and its tools.
 ///
-/// `lacking` is what of its servers and their tools is not there, each with the reason.
-pub(super) fn first_run(loaded: Loaded, tools: Vec<ToolSpec>, lacking: Vec<Unavailable>) -> RunParams {
-    let Loaded { row, limits, definition, profile, history, given, memory, .. } = loaded;
+/// `lacking` is what of its servers and their tools is not there, each with the reason. An agent is told more, and goes on
+/// with its own session where it has one.
+pub(super) fn first_run(
+    loaded: Loaded,
+    tools: Vec<ToolSpec>,
+    lacking: Vec<Unavailable>,
+    agent: Option<Briefing>,
+) -> RunParams {
+    let Loaded { row, limits, definition, profile, history, given, memory, wished, session, .. } = loaded;
     let mut system_prompt = definition.system_prompt.clone();
-    system_prompt.push_str(&told_of_lacks(&row, lacking));
+    system_prompt.push_str(&told_of_lacks(&row, lacking, agent.is_some()));
     system_prompt.push_str(&told_of_itself(&row, profile, &limits));
     system_prompt.push_str(&memory.told());
     if given.output_schema.is_some() {
         system_prompt.push_str(&answer::told());
     }
-    given.first_run(&row, (definition.name.clone(), system_prompt), tools, history)
+    let history = history.filter(|_| agent.is_none() || session.is_none());
+    let brief = agent.map(|briefing| briefing.brief(&row, &definition, wished, session));
+    let run = given.first_run(&row, (definition.name.clone(), system_prompt), tools, history);
+    RunParams { agent: brief, ..run }
 }
 
 /// What an assistant is told of its own run, behind its prompt.
@@ -107,6 +132,12 @@ fn told_of_itself(row: &Process, profile: ProfileName, limits: &Limits) -> Strin
              with your thread_id writes to them.",
             row.assistant_id, row.thread, row.parent_assistant_id
         ));
+    }
+    if row.worktree.is_some() {
+        told.push_str(
+            "\n\nYour working folder is in a git worktree of its own, apart from the files that others work on. What you \
+             change there is kept when you end; what you commit is on its branch.",
+        );
     }
     let asks = row.tools.iter().any(|tool| tool == "ask_parent");
     if profile == ProfileName::Subagents {
@@ -125,8 +156,9 @@ fn told_of_itself(row: &Process, profile: ProfileName, limits: &Limits) -> Strin
 }
 
 /// What an assistant is told about the tools that its definition asks for and that are not here.
-fn told_of_lacks(row: &Process, lacking: Vec<Unavailable>) -> String {
+fn told_of_lacks(row: &Process, lacking: Vec<Unavailable>, agent: bool) -> String {
     let mut lacks: Vec<Unavailable> = serde_json::from_str(&row.unavailable_tools).unwrap_or_default();
+    lacks.retain(|one| !agent || !is_of_agents(&one.tool));
     for one in lacking {
         // What was known before the start is told already.
         if !lacks.iter().any(|known| known.tool == one.tool) {

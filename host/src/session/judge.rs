@@ -63,6 +63,20 @@ impl Runner {
         }
     }
 
+    /// The words for a runner that does not answer `initialize`.
+    pub(super) async fn too_slow(&mut self, within: Duration) -> String {
+        let said = self.stderr.last(STDERR_LINES).await;
+        let said = if said.is_empty() { String::new() } else { format!("; it said: {said}") };
+        let whose = match &self.link.row.launcher {
+            Some(name) => format!("`launch_ms` of [launchers.{name}]"),
+            None => "the limit".to_owned(),
+        };
+        let ms = within.as_millis();
+        format!(
+            "limit launch_ms: the runner did not answer `initialize` within {ms} ms; check its program, or raise {whose}{said}"
+        )
+    }
+
     /// The reason and the words for a link that has ended before its run did.
     pub(super) async fn how_it_went(&mut self) -> (Reason, String) {
         self.running.ended().await;

@@ -24,6 +24,8 @@ use super::link::Link;
 
 /// Names of tools that one server has not which are told.
 const LACKING_MAX: usize = 20;
+/// The host's own tools that an agent has itself.
+const FILES: [&str; 3] = ["list_files", "read_file", "search_files"];
 /// Why a tool is no tool of an assistant that must change nothing.
 const READ_ONLY: &str = "the assistant is read-only, and the server does not say that this tool changes nothing";
 
@@ -68,8 +70,12 @@ impl Item {
 impl Kit {
     /// What the host and the app give to a process; nothing is started. By which tools it asks and tells, the profile of
     /// its session says.
-    pub(super) fn own(host: &Host, row: &Process, definition: &Definition, profile: ProfileName) -> Self {
-        let granted = |name: &String| host.tools().iter().find(|tool| tool.name == **name);
+    /// An `agent` has its own tools that look at files.
+    pub(super) fn own(host: &Host, row: &Process, definition: &Definition, profile: ProfileName, agent: bool) -> Self {
+        let granted = |name: &String| {
+            let has = agent && FILES.contains(&name.as_str());
+            host.tools().iter().find(|tool| tool.name == **name).filter(|_| !has)
+        };
         let item = |tool: &crate::tools::Tool| Item {
             spec: ToolSpec {
                 name: tool.name.to_string(),
@@ -118,7 +124,7 @@ impl Kit {
     /// Adds the tools of the servers that the definition names, and starts them where they do not run. What cannot be had
     /// is told in the log, and given back with the reason.
     pub(super) async fn with_servers(mut self, link: &Link, definition: &Definition) -> (Self, Vec<Unavailable>) {
-        self.servers = Servers::of(&link.host, &link.row, definition).await;
+        self.servers = Servers::of(&link.host, &link.row, definition, link.is_agent()).await;
         let taken = self.items.iter().map(|item| item.spec.name.as_str()).collect();
         let (served, failed) = self.servers.tools(&link.host, &taken).await;
         let told = failed.len();

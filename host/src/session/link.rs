@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use assistant_protocol::error::{Kind, RpcError};
 use assistant_protocol::ids::ThreadId;
 use assistant_protocol::methods::{
-    OnAggregateServiceContext, OnLlmRequest, OnProgress, OnToolCall, RecvMessage, SendMessage,
+    OnAgentEvent, OnAggregateServiceContext, OnLlmRequest, OnPermissionRequest, OnProgress, OnToolCall, RecvMessage,
+    SendMessage,
 };
 use assistant_protocol::peer::Oddities;
 use assistant_protocol::service::{CallCx, Service};
@@ -29,6 +30,9 @@ use crate::process_table::budget::OverBudget;
 use crate::store::{StoreError, Tx};
 use crate::tools::{self, Along, CallError};
 
+use super::agent::Agent;
+use super::agent::events::on_agent_event;
+use super::agent::permission::on_permission_request;
 use super::answer::Answering;
 use super::context::on_aggregate_service_context;
 use super::hand_in::LastTurn;
@@ -70,6 +74,8 @@ pub(super) struct Link {
     pub(super) answering: Option<Answering>,
     /// What passes, as far as no event of a call tells it.
     pub(super) recorded: Record,
+    /// What is known of the agent, where the runner runs one.
+    pub(super) agent: Agent,
     /// Set before the first `run`.
     kit: OnceLock<Arc<Kit>>,
 }
@@ -82,6 +88,8 @@ pub(super) fn service(link: Arc<Link>) -> Service<Link> {
         .on_in_turn(SendMessage, |link, params, cx| mailbox(link, "send_message", params.thread_id, params, cx))
         .on(RecvMessage, |link, params, cx| mailbox(link, "recv_message", params.thread_id, params, cx))
         .on(OnAggregateServiceContext, on_aggregate_service_context)
+        .on_in_turn(OnAgentEvent, on_agent_event)
+        .on(OnPermissionRequest, on_permission_request)
         .on(OnProgress, on_progress)
 }
 
@@ -104,6 +112,7 @@ impl Link {
             last_turn: LastTurn::default(),
             answering,
             recorded: Record::default(),
+            agent: Agent::default(),
             kit: OnceLock::new(),
         }
     }
@@ -129,6 +138,7 @@ impl Link {
     /// The `run` is over: cancels what it still asks for, and waits until nothing is at work.
     pub(super) async fn end_run(&self) {
         self.run_token().cancel();
+        self.own_answered(None);
         drop(self.at_work.write().await);
     }
 

@@ -51,13 +51,26 @@ pub(super) async fn permit(
             let along = Along { recorder: Some(recorder.clone()), turn: Some(cx.turn.clone()), ..link.along().await };
             let caller = Caller::Process(link.row.id);
             let call = Call { host: link.host.clone(), caller, arguments: arguments.clone(), along };
-            ask(link, &call, item, &rule).await
+            ask(link, &call, &Wants { tool: item.name(), name, title: None }, &rule).await
         }
     }
 }
 
-async fn ask(link: &Link, call: &Call, item: &Item, rule: &str) -> Result<(), ToolError> {
-    let (kit, name) = (link.kit(), item.spec.name.as_str());
+/// A call that somebody is asked about.
+pub(super) struct Wants<'a> {
+    pub(super) tool: ToolName<'a>,
+    /// The tool by the name that the model knows.
+    pub(super) name: &'a str,
+    /// The call in an agent's words.
+    pub(super) title: Option<&'a str>,
+}
+
+/// Asks whether a call may be made; returns where it may.
+///
+/// # Errors
+/// As [`permit`]; `asked_meanwhile` where nobody has answered yet.
+pub(super) async fn ask(link: &Link, call: &Call, wants: &Wants<'_>, rule: &str) -> Result<(), ToolError> {
+    let (kit, name) = (link.kit(), wants.name);
     let consent = (name.to_owned(), rule.to_owned());
     if kit.consents.lock().unwrap_or_else(PoisonError::into_inner).contains(&consent) {
         return Ok(());
@@ -72,7 +85,7 @@ async fn ask(link: &Link, call: &Call, item: &Item, rule: &str) -> Result<(), To
         };
     }
     let same = (name.to_owned(), Value::from(call.arguments.clone()).to_string());
-    let asked = Asked { tool: item.name(), name, rule };
+    let asked = Asked { tool: wants.tool, name, rule, title: wants.title };
     let before = kit.asked.lock().unwrap_or_else(PoisonError::into_inner).remove(&same);
     let (question, answer) = consent::by_parent(call, &asked, before).await?;
     match answer {
@@ -121,9 +134,14 @@ fn denied(name: &str, rule: &str) -> ToolError {
     ToolError::new("not_permitted", message, "Go on without it, and say so.")
 }
 
+/// Whether an error says that a call must not be made, rather than that it fails.
+pub(super) fn is_refusal(error: &ToolError) -> bool {
+    REFUSALS.contains(&error.code.as_str())
+}
+
 /// Records an error of a call where that is a refusal.
 pub(super) async fn note(link: &Link, call_id: Option<&str>, tool: &str, error: &ToolError) {
-    if REFUSALS.contains(&error.code.as_str()) {
+    if is_refusal(error) {
         refuse(link, call_id, tool, &error.message, &Value::Null).await;
     }
 }

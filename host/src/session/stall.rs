@@ -3,7 +3,7 @@
 //!
 //! Progress is: a model call begins or ends, a piece of its answer, a tool call begins or ends, `on_progress`. What
 //! the host itself bounds or delays does not count: tool calls and waits in flight, a model call that waits for its
-//! place or for its next attempt.
+//! place or for its next attempt. While a tool of an agent's own is at work, the runner only has to answer pings.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -158,6 +158,11 @@ pub(super) async fn watch(link: &Link, peer: &Peer) -> Stop {
             link.record(events::Kind::Link, json!({ "limit": "ping_ms", "unanswered": "ping", "ms": limits.ping_ms }))
                 .await;
             return Stop::Stalled(Stalled::Deaf);
+        }
+        if link.own_at_work() {
+            // What an agent's own tool does, the wall time bounds.
+            pulse.beat();
+            continue;
         }
         awake.sleep_until(since.saturating_add(limits.stall_ms)).await;
         if pulse.last() == since {

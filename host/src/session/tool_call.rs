@@ -11,19 +11,20 @@ use assistant_protocol::types::{ToolCallParams, ToolCallResult};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
+use super::agent::events::{as_called, tool_calls_done};
 use super::answer::{self, FINAL_ANSWER};
 use super::given;
 use super::kit::Item;
 use super::link::{Link, NotBegun, cancelled, internal};
 use super::permit::{self, permit};
 use crate::caller::Caller;
-use crate::events;
 use crate::process_table;
 use crate::servers::{Given, STEPS_MAX, ServedTool, ServerError};
 use crate::store::StoreError;
 use crate::tools::profile::subagents;
 use crate::tools::record::{self, Begun};
 use crate::tools::{self, Along, CallError, Output, Recorder, ToolError};
+use crate::{conversation, events};
 
 /// Tools whose calls of one process are carried out in the order in which they came: others see it.
 const IN_ORDER: [&str; 7] = [
@@ -47,6 +48,11 @@ pub(super) async fn on_tool_call(
         Ok(()) => answer_call(&link, &params, &cx, &mut begun, &mut repeated).await,
         Err(error) => Err(error),
     };
+    if let Err(error) = &answered
+        && error.kind() == Some(Kind::BudgetExceeded)
+    {
+        link.agent_is_over(&error.message);
+    }
     if answered.is_err() || repeated {
         link.answers_call(&params, begun, answered.as_ref().err()).await;
     }
@@ -88,14 +94,18 @@ async fn answer_call(
     let recorder = Recorder { process: link.row.id, call_id: params.call_id.clone(), tool: params.tool_name.clone() };
     let (asked, limit) = (recorder.clone(), link.limits.tool_calls);
     let arguments = params.arguments.clone();
+    // A model of ours has said that it calls it; what an agent's says, nobody else tells.
+    let said = link.is_agent().then(|| as_called(&params.call_id, &params.tool_name, arguments.clone()));
     let begun = link.host.store().write(move |tx| {
         if !process_table::may_act(tx.db, Caller::Process(asked.process))? {
             return Err(NotBegun::Rpc(cancelled("the process has ended or is cancelled")));
         }
         let begun = asked.begin(tx, &arguments)?;
         if matches!(begun, Begun::New) && process_table::count_tool_call(tx, asked.process)? > limit {
-            let message = format!("limit tool_calls: {limit} tool calls are done, the most that this run may do");
-            return Err(NotBegun::Rpc(RpcError::new(Kind::BudgetExceeded, message)));
+            return Err(NotBegun::Rpc(RpcError::new(Kind::BudgetExceeded, tool_calls_done(limit))));
+        }
+        if let (Begun::New, Some(said)) = (&begun, &said) {
+            conversation::append(tx, asked.process, [(said, None)])?;
         }
         tx.wake(asked.process);
         Ok(begun)

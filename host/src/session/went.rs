@@ -1,9 +1,19 @@
-//! Waits between two runs, which whatever ends the process ends too.
+//! How a run went, and the waits between two of them, which whatever ends the process ends too.
+
+use assistant_protocol::peer::CallError;
+use assistant_protocol::types::RunResult;
 
 use super::watch::{Stop, told_to_stop};
 use super::{Runner, failed};
 use crate::process_table;
 use crate::store::StoreError;
+
+/// What came of a `run`.
+pub(super) enum Outcome {
+    Answered(Result<RunResult, CallError>),
+    /// With what the runner handed in.
+    Stopped(Stop, Option<String>),
+}
 
 /// Whether a process goes on.
 pub(super) enum Went<T> {

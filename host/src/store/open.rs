@@ -16,9 +16,12 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/4.sql"),
     include_str!("migrations/5.sql"),
     include_str!("migrations/6.sql"),
+    include_str!("migrations/7.sql"),
+    include_str!("migrations/8.sql"),
+    include_str!("migrations/9.sql"),
 ];
 /// Tables of the newest schema.
-const TABLES: i64 = 13;
+const TABLES: i64 = 14;
 /// What is kept of the write-ahead log once it is copied back.
 const WAL_KEPT_BYTES: u64 = 1024 * 1024;
 /// Statements that a connection keeps prepared: all that this program has. SQLite takes longer to prepare one than to

@@ -15,6 +15,9 @@ pub(crate) const QUESTIONS: Uuid = Uuid::from_u128(1);
 /// Whoever waits for tokens or money that model calls in flight hold waits under this id.
 pub(crate) const BUDGETS: Uuid = Uuid::from_u128(2);
 
+/// Whoever looks after worktrees waits under this id: it is woken when a process ends that works in one.
+pub(crate) const WORKTREES: Uuid = Uuid::from_u128(3);
+
 /// Whoever follows all changes waits under this id: it is woken after each COMMIT.
 pub(crate) const CHANGES: Uuid = Uuid::max();
 

@@ -21,6 +21,9 @@ const ENTRIES_MAX: usize = 200_000;
 /// Bytes of a file that is read at all.
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
+/// Their names.
+pub(super) const FILE_TOOLS: &[&str] = &["read_file", "list_files", "search_files"];
+
 pub(super) fn rows() -> Vec<Tool> {
     let look = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
     vec![

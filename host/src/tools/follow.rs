@@ -327,7 +327,7 @@ fn happened(tx: &Tx<'_>, caller: Caller, first_look: bool, news: News) -> Result
             Caller::Session(_) => true,
             Caller::Process(me) => message_box::ends::waits(tx.db, me, row.id)?,
         };
-        let content = cut(&process_table::final_words(&row), CONTENT_CHARS_MAX);
+        let content = cut(&process_table::told_words(tx.db, &row)?, CONTENT_CHARS_MAX);
         let structured = structured(&row, CONTENT_CHARS_MAX);
         let event = Event { structured, ..Event::new(row.id, row.assistant_id, kind, content) };
         return Ok(Some(Told { event, from: Some(row.id), message: None, is_new }));

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 
 use super::Tool;
 use super::grants::{self, Grants, Unavailable};
+use super::policy::is_of_agents;
 use crate::host::Host;
+use crate::launchers::{self, LOCAL};
 use crate::model::{Choice, Models, NoModel};
 use crate::registry::{Code, Definition, Diagnostic, bare};
 use crate::runners::{Named, UnknownRunner};
@@ -34,6 +36,12 @@ pub(crate) struct Stock<'a> {
     pub(crate) models: &'a Models,
     /// The runners that the configuration names.
     pub(crate) runners: &'a dyn Named,
+    /// The runner of whoever names none.
+    pub(crate) default_runner: Option<&'a str>,
+    /// The launchers that the configuration names.
+    pub(crate) launchers: &'a dyn launchers::Named,
+    /// The launcher of whom none is named for.
+    pub(crate) default_launcher: Option<&'a str>,
     /// A wish for an unknown model is refused.
     pub(crate) strict_models: bool,
 }
@@ -47,19 +55,37 @@ impl<'a> Stock<'a> {
             servers: host.configured_servers(),
             models: host.models(),
             runners: host.named_runners(),
+            default_runner: host.default_runner(),
+            launchers: host.named_launchers(),
+            default_launcher: host.default_launcher(),
             strict_models: host.strict_models(),
         }
     }
 
     /// What a definition would have, spawned by a session.
     pub(crate) fn outfit(&self, definition: &Definition) -> Outfit {
-        let model = self.models.resolve(&definition.model, None, self.strict_models);
+        let runner = definition.runner.as_deref().or(self.default_runner);
+        let agent = runner.filter(|name| self.runners.is_agent(name));
+        let model = match agent {
+            Some(runner) => Ok(Choice { name: runner.to_owned(), why: None }),
+            None => self.models.resolve(&definition.model, None, self.strict_models),
+        };
         let misspelt = grants::misspelt(&definition.disallowed_tools, self.aliases, self.table);
         let mut grants = grants::of_definition(definition, self.aliases, self.table);
         // What a server brings is known when that has started.
         grants.unavailable.retain(|one| !servers::may_bring(self.servers, definition, &one.tool, self.aliases));
+        grants.unavailable.retain(|one| agent.is_none() || !is_of_agents(&one.tool));
         let no_runner = definition.runner.as_deref().and_then(|name| self.runners.named(name).err());
-        Outfit { grants, misspelt, model, no_runner }
+        let no_launcher = definition.launcher.as_deref().and_then(|name| self.no_launcher(name));
+        Outfit { grants, misspelt, model, no_runner, no_launcher }
+    }
+
+    /// Why a definition cannot have the launcher that it names.
+    fn no_launcher(&self, name: &str) -> Option<String> {
+        match (name, self.default_launcher.filter(|default| *default != LOCAL)) {
+            (LOCAL, Some(fence)) => Some(launchers::out_of(fence)),
+            _ => self.launchers.named(name).err().map(|error| error.to_string()),
+        }
     }
 }
 
@@ -80,6 +106,8 @@ pub(crate) struct Outfit {
     pub(crate) model: Result<Choice, NoModel>,
     /// The runner that it names is none here.
     no_runner: Option<UnknownRunner>,
+    /// Why it cannot have the launcher that it names.
+    no_launcher: Option<String>,
 }
 
 impl Outfit {
@@ -129,6 +157,10 @@ impl Outfit {
             let about = About { keys: &["runner"], value: definition.runner.clone() };
             found.push((Diagnostic::new(Code::RunnerUnknown, &file, unknown.to_string()), about));
         }
+        if let Some(why) = &self.no_launcher {
+            let about = About { keys: &["launcher"], value: definition.launcher.clone() };
+            found.push((Diagnostic::new(Code::LauncherUnknown, &file, why.clone()), about));
+        }
         let runs = About { keys: &["mcpservers", "mcp", "hooks", "extensions", "retry"], value: None };
         found.extend(trust::told(definition, ruled).map(|told| (told, runs)));
         found
@@ -177,9 +209,11 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::launcher::RunnerCommand;
     use crate::limits::Limits;
     use crate::model::{Model, ScriptedModel};
     use crate::registry::{Source, read_markdown};
+    use crate::runners::Runner;
 
     /// What a file with this frontmatter gets, and what is said of it.
     fn check(frontmatter: &str, strict_models: bool, tools: &[&str], findings: &[(&str, &str, &str)]) {
@@ -192,13 +226,17 @@ mod tests {
         models.insert("only", std::sync::Arc::new(model) as std::sync::Arc<dyn Model>);
         let aliases = BTreeMap::from([("Fetch".to_owned(), "read_file".to_owned())]);
         let servers = Configured::default();
-        let runners = BTreeMap::from([("python".to_owned(), ())]);
+        let runners = BTreeMap::from([("python".to_owned(), Runner::from(RunnerCommand::new("python")))]);
+        let launchers = BTreeMap::from([("box".to_owned(), ())]);
         let stock = Stock {
             table: &table,
             aliases: &aliases,
             servers: &servers,
             models: &models,
             runners: &runners,
+            default_runner: None,
+            launchers: &launchers,
+            default_launcher: None,
             strict_models,
         };
         let outfit = stock.outfit(&definition);
@@ -255,6 +293,14 @@ mod tests {
         );
         check("tools: []\nmodel: [o9, only]", false, &[], &[]);
         check("tools: []\nrunner: python", false, &[], &[]);
+        check("tools: []\nlauncher: box", false, &[], &[]);
+        check("tools: []\nlauncher: local", false, &[], &[]);
+        check(
+            "tools: []\nlauncher: bax",
+            false,
+            &[],
+            &[("launcher_unknown", "no launcher is called `bax` (`box` is); there are: local, box", "")],
+        );
         check("tools: []\nrunner: assistant-runner", false, &[], &[]);
         check(
             "tools: []\nrunner: pyton",

@@ -15,6 +15,7 @@ use crate::registry::{Action, Definition, Subject, several, subject};
 use crate::text::{WORD_SHOWN_CHARS_MAX, cut};
 use crate::trust;
 
+mod agents;
 mod calls;
 mod entry;
 mod glob;
@@ -28,6 +29,7 @@ mod urls;
 mod wider;
 mod withheld;
 
+pub(crate) use self::agents::{NO_RULE, does_more, is_of_agents};
 use self::calls::Calls;
 use self::entry::{Entry, Style};
 use self::names::Naming;

@@ -12,6 +12,7 @@ use crate::caller::Caller;
 use crate::host::Host;
 use crate::message_box::{self, Summary, questions};
 use crate::model::Models;
+use crate::process_table::worktree::{self, State, Worktree};
 use crate::process_table::{self, Cause, Process, Reason, Status};
 use crate::store::StoreError;
 
@@ -79,6 +80,14 @@ pub(crate) struct Seen {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     runner: Option<String>,
+    /// The launcher that starts it, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    launcher: Option<String>,
+    /// The git worktree in which it works or has worked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    worktree: Option<WorktreeSeen>,
     /// When it was spawned (Unix milliseconds).
     created_at: i64,
     /// When its runner was launched, else when it was spawned.
@@ -93,6 +102,36 @@ pub(crate) struct Seen {
     /// What it and all that it spawned used.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     usage_tree: UsageSeen,
+}
+
+/// A worktree, as callers see it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct WorktreeSeen {
+    path: String,
+    branch: String,
+    state: State,
+    /// What it holds that its first commit does not, where that was looked at: empty is nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    holds: Option<String>,
+    /// It is that of another process.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    shared: bool,
+}
+
+impl WorktreeSeen {
+    /// That of a process, while it is there.
+    fn of(db: &Connection, row: &Process) -> Result<Option<Self>, StoreError> {
+        let Some(id) = row.worktree else { return Ok(None) };
+        // Of a kept one, whoever removes it with git tells nobody.
+        let there = |one: &Worktree| one.state != State::Kept || std::path::Path::new(&one.path).exists();
+        Ok(worktree::get(db, id)?.filter(there).map(|found| Self {
+            shared: found.process != row.id,
+            path: found.path,
+            branch: found.branch,
+            state: found.state,
+            holds: found.holds,
+        }))
+    }
 }
 
 impl Seen {
@@ -114,6 +153,8 @@ impl Seen {
             cancel_requested: row.marked && !row.status.is_end(),
             model: row.model.clone(),
             runner: row.runner.clone(),
+            launcher: row.launcher.clone(),
+            worktree: WorktreeSeen::of(db, row)?,
             created_at: row.created_at,
             started_at: row.started_at.unwrap_or(row.created_at),
             finished_at: row.finished_at,

@@ -3,6 +3,7 @@
 
 use assistant_protocol::ids::ProcessId;
 use assistant_protocol::types::{Message, Part, ToolCallResult};
+use rusqlite::{Connection, OptionalExtension};
 use serde_json::{Value, json};
 
 use crate::conversation;
@@ -29,6 +30,12 @@ pub(crate) enum Begun {
     Repeated(Box<ToolCallResult>),
     /// It was made before and goes on.
     InFlight,
+}
+
+/// The tool of a call that is recorded; none where there is no such call.
+pub(crate) fn tool_of(db: &Connection, process: ProcessId, call_id: &str) -> Result<Option<String>, StoreError> {
+    let mut look = db.prepare_cached("SELECT tool FROM tool_calls WHERE process_id = ?1 AND call_id = ?2")?;
+    Ok(look.query_row((process.to_string(), call_id), |row| row.get(0)).optional()?)
 }
 
 impl Recorder {

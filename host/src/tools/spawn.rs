@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use assistant_protocol::ids::{ProcessId, ThreadId};
+use rusqlite::Connection;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -11,9 +12,12 @@ use super::once::Once;
 use super::{Audience, Call, Hints, Output, Tool, ToolError, grants, lacking, row};
 use crate::blobs;
 use crate::caller::Caller;
-use crate::process_table::{self, NewProcess};
+use crate::launcher::Launcher;
+use crate::model::Choice;
+use crate::process_table::{self, NewProcess, Process};
 use crate::registry::sha256_hex;
-use crate::store::Tx;
+use crate::servers::Place;
+use crate::store::{StoreError, Tx};
 
 /// The longest query and the longest context, bytes.
 const TASK_BYTES_MAX: usize = 1024 * 1024;
@@ -23,6 +27,7 @@ const LABEL_CHARS_MAX: usize = 100;
 mod choose;
 mod depth;
 mod inputs;
+mod launcher;
 mod resume;
 mod runner;
 mod schema;
@@ -145,20 +150,40 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
     let host = call.host.clone();
     // By another spelling nobody was asked about it.
     let named = params.assistant_id.as_deref() == Some(definition.id.as_str());
-    let parent = match call.caller {
+    let mut parent = match call.caller {
         Caller::Process(id) => host.store().read(move |db| choose::parent(db, id, named)).await?,
         Caller::Session(_) => None,
     };
+    let runner = runner::choose(&host, params.runner.as_deref(), resumed.as_ref(), &definition)?;
+    let agent = host.is_agent(runner.as_deref()).then_some(runner.as_deref()).flatten();
+    if let (Some(parent), Some(_)) = (&mut parent, agent) {
+        parent.own_tools = parent.row.agent && !host.lacks_own_tools(&parent.definition).await;
+    }
     let mut granted = grants::of_definition(&definition, host.tool_aliases(), host.tools());
-    let_spawn(&definition, &granted.tools, parent.as_ref(), &host)?;
+    let of_parent = parent.as_ref().map(|parent| &parent.row);
+    let by = launcher::choose(&host, resumed.as_ref(), of_parent, &definition)?;
+    let far = by.filter(|launcher| launcher.is_elsewhere());
+    if let Some(launcher) = far {
+        launcher::without_files(&mut granted, launcher);
+    }
+    let_spawn(&definition, &granted.tools, agent.is_some(), parent.as_ref(), &host)?;
     if let Some(parent) = &parent {
         inputs::may_give(parent, &params.inputs, host.tool_aliases())?;
     }
     let parent = parent.map(|parent| parent.row);
     let wish: Vec<String> = params.model.iter().cloned().chain(definition.model.clone()).collect();
-    let choice = choose_model(&call, &wish, params.model.as_deref(), parent.as_ref())?;
-    let runner = runner::choose(&host, params.runner.as_deref(), resumed.as_ref(), &definition)?;
-    let base = parent.as_ref().and_then(|parent| parent.working_dir.clone()).map(PathBuf::from);
+    let choice = match agent {
+        Some(runner) => {
+            let by_default = params.runner.is_none() && resumed.is_none() && definition.runner.is_none();
+            choose::model_of_agent(runner, wish.first(), host.default_runner_why().filter(|_| by_default))
+        }
+        None => choose_model(&call, &wish, params.model.as_deref(), parent.as_ref())?,
+    };
+    // That of one that works elsewhere is none here.
+    let is_here = |parent: &&Process| {
+        !host.launcher(parent.launcher.as_deref()).is_ok_and(|by| by.is_some_and(Launcher::is_elsewhere))
+    };
+    let base = parent.as_ref().filter(is_here).and_then(|parent| parent.working_dir.clone()).map(PathBuf::from);
     let base = base.or_else(|| host.project().map(Path::to_path_buf));
     let schema = schema::wanted(&params, resumed.as_ref(), &definition).await?;
     // It comes with the schema; a definition may name it all the same.
@@ -166,9 +191,15 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
     let inputs = inputs::read(base.as_deref(), &params.inputs, host.limits().blob_bytes).await?;
     let earlier = resumed.as_ref().and_then(|resumed| resumed.inputs.clone()).unwrap_or_default();
     let Inputs { files, pictures } = inputs.behind(earlier)?;
-    let working_dir = working_dir(base, params.working_dir.as_deref())?;
-    granted.unavailable = lacking::lacking(&host, &definition, granted.unavailable, working_dir.as_deref()).await?;
-    let mut limits = tighten::granted(&call, parent.as_ref(), params.limits.as_ref(), &choice.name).await?;
+    let working_dir = match far {
+        Some(launcher) => launcher::far_dir(launcher, params.working_dir.as_deref())?,
+        None => working_dir(base, params.working_dir.as_deref())?,
+    };
+    let place = Place { working_dir: working_dir.as_deref(), by, depth: 0 };
+    granted.unavailable = lacking::lacking(&host, &definition, granted.unavailable, place, agent.is_some()).await?;
+    // What an agent's model costs is known when it has told it.
+    let priced = agent.is_none().then_some(choice.name.as_str());
+    let mut limits = tighten::granted(&call, parent.as_ref(), params.limits.as_ref(), priced).await?;
     depth::bound(&call, parent.as_ref(), &definition, &mut limits).await?;
     let json_error = |error: serde_json::Error| ToolError::internal(&error);
     let definition_json = serde_json::to_string(&*definition).map_err(json_error)?;
@@ -178,15 +209,17 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
         assistant_id: definition.id.to_string(),
         snapshot: sha256_hex(definition_json.as_bytes()),
         definition: definition_json,
-        query: resumed.as_ref().map_or_else(|| params.query.clone(), |resumed| resumed.query.clone()),
+        query: resumed.as_ref().map_or_else(|| params.query.clone(), |resumed| resumed.query_for(agent.is_some())),
         context: params.context.clone().or_else(|| resumed.as_ref().and_then(|resumed| resumed.context.clone())),
         working_dir: working_dir.map(|dir| dir.display().to_string()),
         tools: granted.tools,
         unavailable_tools: serde_json::to_string(&granted.unavailable).map_err(json_error)?,
         model_requested: wish.first().cloned(),
         model: choice.name.clone(),
-        runner,
+        agent: agent.is_some(),
+        runner: runner.clone(),
         keeps_runner: params.runner.is_none(),
+        launcher: by.map(|launcher| launcher.name.clone()),
         label: params.name.clone().or_else(|| resumed.as_ref().and_then(|resumed| resumed.label.clone())),
         detached: params.detached,
         resumed_from: params.resume_process_id,
@@ -202,13 +235,14 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
         }
         let spawned = process_table::spawn(tx, caller, &new)?;
         blobs::keep(tx, new.id, &pictures, &new.limits)?;
+        let model = told_model(tx.db, &new, choice)?;
         let told = Spawned {
             process_id: new.id,
             thread_id: new.thread,
             assistant_id: new.assistant_id,
             status: spawned.status,
             matched,
-            model: ModelTold { requested: new.model_requested, used: choice.name, why: choice.why },
+            model,
             unavailable_tools: granted.unavailable,
             capacity: spawned.capacity,
             continued_from: spawned.continued_from,
@@ -227,6 +261,13 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
     let output = wait_for(&call, told, &params).await;
     unheard.heard();
     output
+}
+
+/// Which model it got: where it goes on with a conversation by itself, perhaps that of another runner.
+fn told_model(db: &Connection, new: &NewProcess, choice: Choice) -> Result<ModelTold, StoreError> {
+    let used = if new.continues { process_table::get(db, new.id)?.model } else { choice.name.clone() };
+    let why = choice.why.filter(|_| used == choice.name);
+    Ok(ModelTold { requested: new.model_requested.clone(), used, why })
 }
 
 fn check_texts(params: &Spawn, resumes: bool) -> Result<(), ToolError> {

@@ -55,7 +55,9 @@ pub(crate) struct OfProcess {
 pub(crate) fn of(db: &Connection, row: &Process, models: &Models) -> Result<OfProcess, StoreError> {
     let parts = process_table::used(db, row.id)?;
     let others = parts.iter().map(|part| part.processes).sum::<u32>() > 1;
-    Ok(OfProcess { own: UsageSeen::new(&own(row), models), tree: others.then(|| sum(&parts, models)) })
+    let told = if row.agent { process_table::told_cost(db, row.id)? } else { None };
+    let own = Used { told, ..own(row) };
+    Ok(OfProcess { own: UsageSeen::new(&own, models), tree: others.then(|| sum(&parts, models)) })
 }
 
 /// What a process and all that it spawned cost, US dollars; none where a price or a usage is not known.
@@ -74,6 +76,7 @@ fn own(row: &Process) -> Used {
         tool_calls: row.tool_calls,
         usage: row.usage,
         unknown_calls: row.unknown_calls,
+        told: None,
     }
 }
 
@@ -87,6 +90,15 @@ impl UsageSeen {
         let usage = &used.usage;
         let told = |tokens: Option<u64>| tokens.filter(|tokens| *tokens > 0 || used.unknown_calls == 0);
         let price = models.price(&used.model).filter(|_| used.unknown_calls == 0);
+        let by_price = || match used.model_calls {
+            // Nothing costs nothing, whatever the price.
+            0 => Some(0.0),
+            _ => price.map(|price| price.cost(usage)),
+        };
+        let cost_usd = match used.told {
+            Some(told) => (told.untold == 0).then(|| told.micros as f64 / 1_000_000.0),
+            None => by_price(),
+        };
         Self {
             model_calls: used.model_calls,
             tool_calls: used.tool_calls,
@@ -96,8 +108,7 @@ impl UsageSeen {
             cache_write_tokens: usage.cache_write_tokens.unwrap_or(0),
             reasoning_tokens: usage.reasoning_tokens.unwrap_or(0),
             unknown_calls: used.unknown_calls.into(),
-            // Nothing costs nothing, whatever the price.
-            cost_usd: if used.model_calls == 0 { Some(0.0) } else { price.map(|price| price.cost(usage)) },
+            cost_usd,
         }
     }
 
@@ -149,7 +160,7 @@ mod tests {
             cache_read_tokens: Some(cached),
             ..Usage::default()
         };
-        Used { model: model.to_owned(), processes: 1, model_calls, tool_calls: 1, usage, unknown_calls }
+        Used { model: model.to_owned(), processes: 1, model_calls, tool_calls: 1, usage, unknown_calls, told: None }
     }
 
     /// What these parts used together.

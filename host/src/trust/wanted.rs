@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{Kind, Wanted};
 use crate::registry::yaml::truth;
 use crate::registry::{Definition, fold};
+use crate::tools::policy::does_more;
 
 /// Keys that hold a program or a line for a shell, folded.
 pub(crate) const COMMANDS: &[&str] = &["command", "cmd", "bash", "powershell", "run", "program", "exec", "shell"];
@@ -39,6 +40,22 @@ pub fn wanted(definition: &Definition) -> Vec<Wanted> {
         }
     }
     found
+}
+
+/// The tools of an agent's own that a definition asks for and that do more than look, as one thing: none where it asks for
+/// none.
+#[must_use]
+pub fn own_tools(definition: &Definition) -> Option<Wanted> {
+    let by_rules = definition.given_by_rules();
+    let asked = definition.tools.iter().flatten().chain(&by_rules);
+    let mut more: Vec<&str> = asked.filter(|name| does_more(name)).map(String::as_str).collect();
+    more.sort_unstable();
+    more.dedup();
+    (!more.is_empty()).then(|| Wanted {
+        kind: Kind::Agent,
+        text: Some(more.join(", ")),
+        ..named("tools", &json!(more))
+    })
 }
 
 /// Servers: a map of them, a list of them or of names, or names in one text.

@@ -174,6 +174,7 @@ rules! {
     Capabilities {
         MESSAGES "messages" May "say `messages` in its capabilities; then it must answer `deliver_message` with {} once its agent has the message.";
         NO_MESSAGES "no-messages" Must "answer `deliver_message` with an error where its capabilities do not say `messages`.";
+        AGENT "agent" May "say `agent` in its capabilities: it runs an agent with a model and tools of its own, is told of it in `agent` of `run`, tells by `on_agent_event` what that agent does, and asks `on_permission_request` before what may not be permitted.";
     }
 }
 

@@ -1,17 +1,17 @@
 //! How fast it is, on this machine: `cargo build --release -p conformance --bins && target/release/measure [WHAT…]`.
 //!
-//! WHAT is `sends`, `wake`, `ask`, `poll`, `spawn`, `alive`, `cancel`, `link` or `runners`; left out it is all of them. Each figure is told
-//! beside a floor of the same run: what the machine needs for the bare parts of the same work.
+//! WHAT is `sends`, `wake`, `ask`, `poll`, `spawn`, `alive`, `cancel`, `link`, `runners` or
+//! `launchers`; left out it is all of them. Each figure is told beside a floor of the same run: what the machine needs for the bare parts of the same work.
 
 use std::path::Path;
 use std::process::ExitCode;
 
 use conformance::measure::{batches, beside, crowd, floor, runs, sends, side, talk};
 #[cfg(unix)]
-use conformance::measure::{link, runners};
+use conformance::measure::{launchers, link, runners};
 use conformance::timing::tell;
 
-const ALL: [&str; 9] = ["sends", "wake", "ask", "poll", "spawn", "alive", "cancel", "link", "runners"];
+const ALL: [&str; 10] = ["sends", "wake", "ask", "poll", "spawn", "alive", "cancel", "link", "runners", "launchers"];
 /// How many are alive at once.
 const CROWDS: [usize; 3] = [100, 500, 1_000];
 
@@ -66,7 +66,11 @@ fn asks(arguments: &[String]) -> Option<Result<(), String>> {
 
 #[cfg(unix)]
 async fn by_pipes(what: &str, runner: &Path) -> Result<(), String> {
-    if what == "link" { link::measure() } else { runners::measure(runner).await }
+    match what {
+        "link" => link::measure(),
+        "launchers" => launchers::measure(runner).await,
+        _ => runners::measure(runner).await,
+    }
 }
 
 #[cfg(not(unix))]

@@ -100,8 +100,11 @@ fn end(process: &Process, bad: &mut impl FnMut(String)) {
 
 fn counts(book: &Book, process: &Process, bad: &mut impl FnMut(String)) {
     let count = |kind: &str| process.log.iter().filter(|event| event.kind == kind).count() as i64;
-    if count("model_call") != process.turns {
-        bad(format!("its row counts {} model calls, its log {}", process.turns, count("model_call")));
+    // An agent tells how many calls of its own model an answer stands for.
+    let told = process.log.iter().filter(|event| event.kind == "model_answer" && event.data["agent"] == true);
+    let asked = count("model_call") + told.filter_map(|event| event.data["calls"].as_i64()).sum::<i64>();
+    if asked != process.turns {
+        bad(format!("its row counts {} model calls, its log {asked}", process.turns));
     }
     let begun = process.log.iter().filter(|event| event.kind == "tool_call" && event.data.get("arguments").is_some());
     let (calls, results) = book.calls.get(&process.id).copied().unwrap_or_default();

@@ -1,6 +1,8 @@
 //! The tests that need more than one crate: real processes, a real store, real clients.
 
 mod again;
+#[cfg(target_os = "linux")]
+mod agents;
 mod asking;
 mod authoring;
 mod bad_input;
@@ -43,6 +45,8 @@ mod hooks;
 mod inputs;
 mod interop;
 mod kit;
+#[cfg(target_os = "linux")]
+mod launchers;
 mod life;
 mod limits;
 mod live;
@@ -70,6 +74,8 @@ mod seeing;
 #[cfg(target_os = "linux")]
 mod servers;
 mod sessions;
+#[cfg(unix)]
+mod setup_model;
 mod spawn;
 mod specification;
 mod stall;
@@ -86,6 +92,8 @@ mod transcripts;
 #[cfg(unix)]
 mod trust;
 mod waits;
+#[cfg(target_os = "linux")]
+mod worktrees;
 
 /// The programs under test.
 const HOST: &str = env!("CARGO_BIN_EXE_host-under-test");

@@ -49,7 +49,7 @@ fn bed_of(runner: &RunnerCommand, tools: &str, script: &Value) -> Bed {
     let with = |name: &str, tools: &str| assistant(name, tools).replace("\ntools:", "\nrunner: theirs\ntools:");
     let (x, y) = (with("x", tools), with("y", ""));
     let mut bed = Bed::new(RUNNER, &[("x.md", &x), ("y.md", &y), ("ours.md", &assistant("ours", ""))], script);
-    bed.runners.insert("theirs".to_owned(), runner.clone());
+    bed.runners.insert("theirs".to_owned(), runner.clone().into());
     bed
 }
 

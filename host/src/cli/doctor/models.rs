@@ -11,6 +11,7 @@ use super::Report;
 use crate::cli::open::env;
 use crate::config::Config;
 use crate::model::{Ask, Model, Models};
+use crate::runners::Named;
 
 /// How long a model may take to answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(20);
@@ -59,9 +60,14 @@ pub(super) async fn look(report: &mut Report, config: &Config, calls: bool) {
     report.default_model = models.default_name().map(str::to_owned);
     let all: Vec<_> = models.all().collect();
     report.models = join_all(all.into_iter().map(|(name, id, model)| known(name, id, model, calls))).await;
-    if report.models.is_empty() {
+    // An agent that runs all that name nothing has a model of its own.
+    let runner = config.default_runner.as_deref();
+    if report.models.is_empty() && !runner.is_some_and(|name| config.runners.is_agent(name)) {
         let variables = crate::model::variables_of_keys().join(" or ");
-        let hint = format!("set {variables}, or add [models.NAME] to {}", config.path.display());
+        let hint = format!(
+            "`assistant-host setup model` sets one up; or set {variables}, or add [models.NAME] to {}",
+            config.path.display()
+        );
         report.problem_here("there is no model", &hint);
     }
     let hint = |known: &Known| match known.state {

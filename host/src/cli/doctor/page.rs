@@ -1,7 +1,7 @@
 //! The report, for people.
 
 use super::models::{Known, State};
-use super::{Found, Report, Source, runners, servers};
+use super::{Found, Report, Source, launchers, runners, servers};
 use crate::cli::{ago, say};
 use crate::text::one_line;
 
@@ -30,6 +30,9 @@ pub(super) fn tell(report: &Report) {
     for known in &report.runners {
         row("runner", &runner(known));
     }
+    for known in &report.launchers {
+        row("launcher", &launcher(known));
+    }
     let all = &report.assistants;
     row("assistants", &counts(all.assistants, all.shadowed, all.skipped, all.warnings));
     all.sources.iter().filter(|source| source.there).for_each(|one| row("", &source(one)));
@@ -38,6 +41,9 @@ pub(super) fn tell(report: &Report) {
     }
     if all.skipped + all.warnings > 0 {
         row("", "`assistant-host check` tells the reasons");
+    }
+    if let Some(automatic) = &report.automatic {
+        row("automatic", automatic);
     }
     for known in &report.models {
         row("model", &model(known, report.default_model.as_deref()));
@@ -79,7 +85,19 @@ fn runner(known: &runners::Known) -> String {
         (None, Some(_)) => "does not work".to_owned(),
         (_, None) => "not started".to_owned(),
     };
-    format!("{}{default} ({}): {state}", known.name, known.command)
+    let agent = known.agent.as_ref().map(|version| format!(", {version}")).unwrap_or_default();
+    format!("{}{default} ({}{agent}): {state}", known.name, known.command)
+}
+
+fn launcher(known: &launchers::Known) -> String {
+    let default = if known.default { " (default)" } else { "" };
+    let state = match (&known.error, known.started_ms) {
+        (Some(_), None) => "is not here".to_owned(),
+        (Some(_), Some(_)) => "does not work".to_owned(),
+        (None, Some(ms)) => format!("started a runner in {ms} ms"),
+        (None, None) => "not started".to_owned(),
+    };
+    format!("{}{default} ({}): {state}", known.name, known.by)
 }
 
 fn row(name: &str, text: &str) {

@@ -19,6 +19,7 @@ use super::Report;
 use crate::cli::open::env;
 use crate::config::Config;
 use crate::launcher::{self, Launched, RunnerCommand};
+use crate::runners::Runner;
 use crate::text::{cut, one_line};
 use crate::trust;
 
@@ -28,6 +29,8 @@ const END_WITHIN: Duration = Duration::from_secs(2);
 const SAID_BYTES_MAX: u64 = 4 * 1024;
 /// What is told of them, characters.
 const SAID_CHARS_MAX: usize = 300;
+/// How long the program of an agent may take to tell its version.
+const VERSION_WITHIN: Duration = Duration::from_secs(15);
 
 /// A configured runner.
 #[derive(Serialize)]
@@ -37,6 +40,9 @@ pub(super) struct Known {
     pub(super) command: String,
     /// Whether it is that of assistants which name none.
     pub(super) default: bool,
+    /// What the program of its agent says of its version; none where it was not asked, or has no agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) agent: Option<String>,
     /// What it says that it is; none where it was not started, or does not work.
     pub(super) told: Option<Program>,
     /// How long it took to answer, milliseconds.
@@ -51,9 +57,16 @@ pub(super) async fn look(report: &mut Report, config: &Config, calls: bool) {
         Err(error) => return report.problem(error, "mend the configuration"),
     };
     let within = Duration::from_millis(config.limits.launch_ms);
-    for (name, command) in runners {
+    let own = crate::cli::open::runner().await.ok();
+    for (name, runner) in runners {
+        let agent = if calls && runner.is_agent() { Some(program_of(&runner).await) } else { None };
+        if let Some(Err(error)) = &agent {
+            let hint =
+                "install it, or name its program in the configuration: assistants that name this runner do not start";
+            report.problem_here(format!("the agent of the runner {name}: {error}"), hint);
+        }
         let began = Instant::now();
-        let tried = if calls { Some(try_out(&command, within).await) } else { None };
+        let tried = if calls { Some(tried(&runner, own.as_ref(), within).await) } else { None };
         let started_ms = tried.as_ref().map(|_| u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX));
         let error = tried.as_ref().and_then(|tried| tried.as_ref().err().cloned());
         if let Some(error) = &error {
@@ -62,7 +75,8 @@ pub(super) async fn look(report: &mut Report, config: &Config, calls: bool) {
         }
         report.runners.push(Known {
             default: config.default_runner.as_ref() == Some(&name),
-            command: shown(&command),
+            command: shown(&runner),
+            agent: agent.and_then(Result::ok),
             told: tried.and_then(Result::ok),
             started_ms,
             error,
@@ -71,16 +85,54 @@ pub(super) async fn look(report: &mut Report, config: &Config, calls: bool) {
     }
 }
 
-fn shown(command: &RunnerCommand) -> String {
+fn shown(runner: &Runner) -> String {
+    // An adapter is told by what it adapts.
+    let command = runner.command(&RunnerCommand::new(crate::runners::OWN));
     let program = command.program.display().to_string();
     let args = command.args.iter().map(|arg| arg.to_string_lossy().into_owned());
     let words: Vec<String> = std::iter::once(program).chain(args).collect();
     trust::arguments_masked(&words).join(" ")
 }
 
-/// Starts a runner, shakes hands, and ends it. Gives what it says that it is.
-async fn try_out(command: &RunnerCommand, within: Duration) -> Result<Program, String> {
-    let Launched { child, stdin, stdout, stderr } = launcher::launch_apart(command, &std::env::temp_dir())?;
+/// Asks the program of an agent for its version: one line, cut.
+async fn program_of(runner: &Runner) -> Result<String, String> {
+    let program = runner.program();
+    let command = RunnerCommand { program: program.to_owned(), args: vec!["--version".into()] };
+    let Launched { child, stdin, mut stdout, stderr } =
+        launcher::launch_passing(&command, &runner.passes(), &std::env::temp_dir())?;
+    drop((stdin, stderr));
+    let said = async {
+        let mut said = Vec::new();
+        let read = (&mut stdout).take(SAID_BYTES_MAX).read_to_end(&mut said).await;
+        // What it says beyond that is not waited for.
+        drop(stdout);
+        read.map(|_| String::from_utf8_lossy(&said).trim().to_owned())
+    };
+    let (said, ended) = timeout(VERSION_WITHIN, async { (said.await, child.exited().await) })
+        .await
+        .map_err(|_| format!("{} --version took longer than {} s", program.display(), VERSION_WITHIN.as_secs()))?;
+    let said = said.map_err(|error| format!("{} --version cannot be read: {error}", program.display()))?;
+    match ended {
+        Ok(status) if status.success() && !said.is_empty() => {
+            Ok(cut(&one_line(said.lines().next().unwrap_or_default()), SAID_CHARS_MAX))
+        }
+        Ok(status) => {
+            Err(format!("{} --version tells none, and exits with {}", program.display(), launcher::code(status)))
+        }
+        Err(error) => Err(format!("{} --version: {error}", program.display())),
+    }
+}
+
+/// Starts a runner, and tries it out.
+async fn tried(runner: &Runner, own: Option<&RunnerCommand>, within: Duration) -> Result<Program, String> {
+    let own = own.ok_or("there is no runner of this program's own")?;
+    let (command, passes) = (runner.command(own), runner.passes());
+    try_out(launcher::launch_passing(&command, &passes, &std::env::temp_dir())?, within).await
+}
+
+/// Shakes hands with a runner, and ends it. Gives what it says that it is.
+pub(super) async fn try_out(launched: Launched, within: Duration) -> Result<Program, String> {
+    let Launched { child, stdin, stdout, stderr } = launched;
     let said = tokio::spawn(beginning(stderr));
     let service = Service::new(Arc::new(()));
     let (peer, link) = connect(stdout, stdin, service, PeerLimits::for_frames(MAX_FRAME_BYTES));

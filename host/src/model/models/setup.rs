@@ -35,7 +35,7 @@ pub(super) fn usable(
     };
     let mut settings = settings.clone();
     if settings.provider == Provider::Ollama && settings.base_url.is_none() {
-        settings.base_url = env(OLLAMA_HOST).and_then(|host| ollama_address(&host));
+        settings.base_url = ollama_at(env);
     }
     network(&settings, id, key).map(Ok).map_err(|(setting, message)| value_error(setting, &message))
 }
@@ -97,6 +97,11 @@ fn network(settings: &ModelConfig, id: &str, key: Option<Secret>) -> Result<Arc<
 fn network(settings: &ModelConfig, _: &str, _: Option<Secret>) -> Result<Arc<dyn Model>, (&'static str, String)> {
     let name = settings.provider.name();
     Err(("provider", format!("is `{name}`, but this program was built without network models (`network-models`)")))
+}
+
+/// Where Ollama is, if the environment says so.
+pub(crate) fn ollama_at(env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+    env(OLLAMA_HOST).and_then(|host| ollama_address(&host))
 }
 
 /// The address that `OLLAMA_HOST` means; none where it is empty. The one that a server listens on everywhere is no

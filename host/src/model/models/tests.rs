@@ -77,7 +77,8 @@ fn strict_models_refuse_a_wish_that_is_unknown() {
 #[test]
 fn without_models_the_error_says_how_to_get_one() {
     let models = read("", &[]).expect("reads");
-    let want = "No model is configured, so no assistant can run. Set ANTHROPIC_API_KEY or OPENAI_API_KEY or \
+    let want = "No model is configured, so no assistant can run. `assistant-host setup model` sets one up; or set \
+                ANTHROPIC_API_KEY or OPENAI_API_KEY or \
                 GEMINI_API_KEY or GOOGLE_API_KEY, or add [models.NAME] to /c/config.toml, then restart this server.";
     assert_eq!(models.resolve(&[], None, false).expect_err("none").to_string(), want);
 }

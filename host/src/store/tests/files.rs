@@ -113,7 +113,7 @@ fn a_file_of_another_program_is_refused() {
     );
     refused(
         |file| Connection::open(file).expect("opens").execute_batch("CREATE TABLE recipes (name)").expect("a table"),
-        &["14 tables and should have 13"],
+        &["15 tables and should have 14"],
     );
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{ToolName, glob, subject};
+use super::{ToolName, agents, glob, subject};
 use crate::registry::{fold, is_all};
 use crate::servers::{fitted, is_model_name};
 use crate::tools::grants;
@@ -34,7 +34,7 @@ pub(super) fn denies(name: &str, tool: ToolName<'_>, aliases: &BTreeMap<String, 
 /// Whether `name` is `s_t` for a tool of a server with any sign for what is no letter, or a glob over that: what refuses
 /// means it too where that is also another system's tool.
 fn is_alike(name: &str, tool: ToolName<'_>) -> bool {
-    let Some(server) = tool.server else { return false };
+    let Some(server) = tool.server.filter(|server| *server != agents::AGENT) else { return false };
     let alike = |name: &str| plain(name).replace('-', "_");
     let of_tools = name.contains(char::is_alphanumeric);
     of_tools && glob::matches(&alike(name.trim()), &alike(&format!("{server}_{}", tool.tool)))
@@ -76,6 +76,13 @@ pub(super) fn naming(name: &str, tool: ToolName<'_>, refuses: bool, aliases: &BT
 /// `t` alone, the name by which a model calls it, or as opencode has it, `s_t`, `s_*` or any other glob over that.
 pub(super) fn is_tool(name: &str, tool: ToolName<'_>) -> bool {
     let Some(server) = tool.server else { return name.trim() == tool.tool };
+    if server == agents::AGENT {
+        let name = name.trim();
+        let of_server = name.starts_with("mcp__") && tool.tool.starts_with("mcp__");
+        return name == tool.tool
+            || (of_server && glob::matches(name, tool.tool))
+            || (is_alone(name) && fold(name) == fold(tool.tool));
+    }
     let same_tool = |part: &str| {
         let (part, tool) = (part.to_lowercase(), tool.tool.to_lowercase());
         if part.contains('*') { glob::matches(&part, &tool) } else { fold(&part) == fold(&tool) }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::shell::Script;
-use super::{ToolName, patches};
+use super::{ToolName, agents, patches};
 use crate::registry::{Subject, subject};
 use crate::servers::presets::{What, role};
 use crate::text::{NAME_SHOWN_CHARS_MAX, cut};
@@ -105,7 +105,7 @@ pub(super) fn of_tool(tool: ToolName<'_>) -> Option<Subject> {
             app if app.contains("__") => app.split("__").last().and_then(subject),
             _ => None,
         },
-        Some(server) => role(server, tool.tool).map(|what| match what {
+        Some(server) => does(server, tool.tool).map(|what| match what {
             What::Read | What::List | What::Search => Subject::ReadPath,
             What::Write | What::Edit => Subject::WritePath,
             What::Run => Subject::Command,
@@ -114,14 +114,22 @@ pub(super) fn of_tool(tool: ToolName<'_>) -> Option<Subject> {
     }
 }
 
+/// What a tool of a server does, or one of an agent's own.
+fn does(server: &str, tool: &str) -> Option<What> {
+    if server == agents::AGENT { agents::what(tool) } else { role(server, tool) }
+}
+
 /// What a name of other systems stands for among the tools of servers. What the host has itself it does itself.
 pub(super) fn means(name: &str, server: &str, tool: &str) -> bool {
-    role(server, tool).is_some_and(|what| grants::roles_of(name).contains(&what))
+    match server {
+        agents::AGENT => agents::means(name, tool),
+        server => does(server, tool).is_some_and(|what| grants::roles_of(name).contains(&what)),
+    }
 }
 
 /// The same for what is denied: who denies the host's tool denies those of servers that do the same.
 pub(super) fn means_too(name: &str, server: &str, tool: &str) -> bool {
-    let ours: &[&str] = match role(server, tool) {
+    let ours: &[&str] = match does(server, tool) {
         Some(What::Read) => &["read_file"],
         Some(What::List) => &["list_files"],
         // What others call so looks for names of files, or for what stands in them.
@@ -234,7 +242,7 @@ fn in_patches(is_path: bool, value: &Value, depth: usize, found: &mut Vec<String
 /// Whether a tool lists or searches a folder: without a path in its arguments that is the one of the run.
 fn looks_below(tool: ToolName<'_>) -> bool {
     match tool.server {
-        Some(server) => role(server, tool.tool).is_some_and(|what| matches!(what, What::List | What::Search)),
+        Some(server) => does(server, tool.tool).is_some_and(|what| matches!(what, What::List | What::Search)),
         None => depth(tool).0,
     }
 }

@@ -82,7 +82,7 @@ type Server = (String, String);
 
 impl Policy {
     /// Whether it lets more calls of a tool pass than `other`.
-    fn is_wider(&self, other: &Self, tool: ToolName<'_>) -> bool {
+    pub(super) fn is_wider(&self, other: &Self, tool: ToolName<'_>) -> bool {
         let held = |policy: &Self| -> Option<Vec<String>> {
             let named: Vec<Entry> =
                 policy.allow.iter().flatten().filter(|entry| policy.stands_for(entry, tool)).cloned().collect();

@@ -76,10 +76,11 @@ async fn by_search(call: &Call, search: &BySearch) -> Result<(Arc<Definition>, O
 }
 
 /// Who may be spawned by whom: as the definition says, and without a word of it whoever holds all the tools that it
-/// would have. A session is `main` unless configured, and holds them all.
+/// would have. A session is `main` unless configured, and holds them all. `agent` is whether an agent is to run it.
 pub(super) fn let_spawn(
     definition: &Definition,
     tools: &[String],
+    agent: bool,
     parent: Option<&Parent>,
     host: &Host,
 ) -> Result<(), ToolError> {
@@ -97,12 +98,18 @@ pub(super) fn let_spawn(
         }
     }
     let Some(allowed) = &definition.allowed_callers else {
-        let Some(Parent { row, definition: own, .. }) = parent else { return Ok(()) };
+        let Some(Parent { row, definition: own, own_tools, .. }) = parent else { return Ok(()) };
         // A word with its own parent is no power over anything else.
         let lacks = |tool: &&String| !ASKING.contains(&tool.as_str()) && !row.tools.contains(tool);
         let lacking: Vec<String> = tools.iter().filter(lacks).cloned().collect();
         let held: Vec<String> = tools.iter().filter(|tool| !lacks(tool)).cloned().collect();
-        let more = [lacking, exceeds(definition, own, &held, host.configured_servers(), aliases)].concat();
+        let more = exceeds(definition, own, &held, host.configured_servers(), aliases);
+        // An agent has more tools than those of the table.
+        let of_agent = match agent {
+            true => Policy::of(definition, aliases).own_beyond(&Policy::of(own, aliases), *own_tools),
+            false => Vec::new(),
+        };
+        let more = [lacking, more, of_agent].concat();
         if more.is_empty() {
             return Ok(());
         }
@@ -172,13 +179,25 @@ pub(super) struct Parent {
     pub(super) definition: Definition,
     /// It names whom it spawns, by the id.
     pub(super) named: bool,
+    /// It is an agent's that has the tools of its own which its definition asks for.
+    pub(super) own_tools: bool,
 }
 
 /// The process `id`, which spawns one that it names or not.
 pub(super) fn parent(db: &Connection, id: ProcessId, named: bool) -> Result<Option<Parent>, StoreError> {
     let row = process_table::get(db, id)?;
     let definition = process_table::definition(db, &row)?;
-    Ok(Some(Parent { row, definition, named }))
+    Ok(Some(Parent { row, definition, named, own_tools: false }))
+}
+
+/// The model of an agent is known when it has told it: until then it has the name of its runner.
+/// `chosen` is why it is that runner, where nobody has said so.
+pub(super) fn model_of_agent(runner: &str, wished: Option<&String>, chosen: Option<&str>) -> Choice {
+    let own = wished.map(|_| {
+        format!("the runner `{runner}` is an agent that asks a model of its own; it is told what was asked for")
+    });
+    let why: Vec<String> = chosen.map(str::to_owned).into_iter().chain(own).collect();
+    Choice { name: runner.to_owned(), why: (!why.is_empty()).then(|| why.join(". ")) }
 }
 
 pub(super) fn choose_model(
@@ -190,7 +209,8 @@ pub(super) fn choose_model(
     // A model that the caller itself names is meant: it is not quietly replaced.
     let strict = named.is_some() || call.host.strict_models();
     let wish = if named.is_some() { &wish[..1] } else { wish };
-    let spawner = parent.map(|parent| parent.model.as_str());
+    // The model of an agent is none that anybody else could ask.
+    let spawner = parent.filter(|parent| !parent.agent).map(|parent| parent.model.as_str());
     call.host.models().resolve(wish, spawner, strict).map_err(|error| match (error, named) {
         (NoModel::Refused { known, .. }, Some(named)) => ToolError::new(
             "no_model",

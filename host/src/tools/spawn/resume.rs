@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use assistant_protocol::types::Input;
+use assistant_protocol::types::{Input, Role};
 use serde_json::Value;
 
 use super::Spawn;
@@ -28,6 +28,15 @@ pub(super) struct Resumed {
     pub(super) label: Option<String>,
     /// The name of the runner that it had; none is the host's own.
     pub(super) runner: Option<String>,
+    /// The name of the launcher that it had; none is the machine as it is.
+    pub(super) launcher: Option<String>,
+}
+
+impl Resumed {
+    /// What comes behind its conversation: an agent is not asked again without a word.
+    pub(super) fn query_for(&self, agent: bool) -> String {
+        if agent && self.query.is_empty() { GO_ON.to_owned() } else { self.query.clone() }
+    }
 }
 
 /// The process that a spawn resumes, if it does.
@@ -53,9 +62,13 @@ pub(super) async fn look(call: &Call, params: &Spawn) -> Result<Option<Resumed>,
             let hint = "It has its result: say in `query` what it is to do next.";
             return Err(ToolError::bad_argument("`query` is empty", hint));
         }
-        let history = conversation::history(db, old)?;
-        let last_word = history.last().is_some_and(|last| last.role == assistant_protocol::types::Role::Assistant);
-        let (query, context) = match row.turns == 0 {
+        let last_word = conversation::last_role(db, old)? == Some(Role::Assistant);
+        // What an agent has told of its model calls may be nothing.
+        let never_began = match row.agent {
+            true => !conversation::has_said(db, old)?,
+            false => row.turns == 0,
+        };
+        let (query, context) = match never_began {
             // It never began: its task is still to be said.
             true if wanted.is_empty() => (row.query, row.context),
             true => (format!("{}\n\n{wanted}", row.query), row.context),
@@ -63,9 +76,10 @@ pub(super) async fn look(call: &Call, params: &Spawn) -> Result<Option<Resumed>,
             false => (wanted, None),
         };
         let given = process_table::given(db, old)?;
-        let inputs = given.inputs.filter(|_| row.turns == 0);
+        let inputs = given.inputs.filter(|_| never_began);
         let (definition, output_schema) = (Arc::new(definition), given.output_schema);
-        Ok(Resumed { definition, query, context, inputs, output_schema, label: row.label, runner: row.runner })
+        let (label, runner, launcher) = (row.label, row.runner, row.launcher);
+        Ok(Resumed { definition, query, context, inputs, output_schema, label, runner, launcher })
     });
     looking.await.map(Some)
 }

@@ -28,7 +28,7 @@ pub(super) struct Tighter {
     spawns: Option<u32>,
 }
 
-/// The limits that a process of this caller gets, whose model is `model`.
+/// The limits that a process of this caller gets, whose model is `model`; none is a model of an agent's own.
 ///
 /// # Errors
 /// `bad_argument` where a limit lets nothing run, `limit_cost_per_tree_usd` where the costs of the model are unknown and
@@ -37,7 +37,7 @@ pub(super) async fn granted(
     call: &Call,
     parent: Option<&Process>,
     tighter: Option<&Tighter>,
-    model: &str,
+    model: Option<&str>,
 ) -> Result<Limits, ToolError> {
     let mut limits = *call.host.limits();
     let level = match (parent, call.caller) {
@@ -56,7 +56,7 @@ pub(super) async fn granted(
         tighten(&mut limits, tighter, level)?;
     }
     let capped = limits.cost_per_tree_usd != Usd::UNCAPPED;
-    if capped && call.host.models().price(model).is_none() {
+    if let Some(model) = model.filter(|model| capped && call.host.models().price(model).is_none()) {
         return Err(OverBudget::UnknownPrice(model.to_owned()).into());
     }
     Ok(limits)

@@ -1,7 +1,7 @@
 //! A tool server for tests: an honest one of both eras, or one that misbehaves.
 //!
 //! `fake-server` is honest: rmcp, with tools that echo, tell their environment and place, wait, show a picture, are long,
-//! fail, die and grow. `fake-server MODE [ARGUMENT]` speaks the wire by hand, as `raw` says.
+//! fail, die and grow. `fake-server shell` has a shell and a network instead. `fake-server MODE [ARGUMENT]` speaks the wire by hand, as `raw` says.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,10 +21,12 @@ mod raw;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let Some((mode, rest)) = arguments.split_first().filter(|(mode, _)| *mode != "honest") {
+    let honest = |mode: &str| matches!(mode, "honest" | "shell");
+    if let Some((mode, rest)) = arguments.split_first().filter(|(mode, _)| !honest(mode)) {
         return Ok(raw::serve(mode, rest.first().map_or("", String::as_str))?);
     }
-    let server = Honest { grown: Arc::new(AtomicBool::new(false)) };
+    let shell = arguments.first().is_some_and(|mode| mode == "shell");
+    let server = Honest { grown: Arc::new(AtomicBool::new(false)), shell };
     server.serve(rmcp::transport::io::stdio()).await?.waiting().await?;
     Ok(())
 }
@@ -32,8 +34,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 #[derive(Clone)]
 struct Honest {
     grown: Arc<AtomicBool>,
+    shell: bool,
 }
 
+const SHELL: &[&str] = &["connect", "run_command"];
 const TOOLS: &[&str] = &["big", "die", "echo", "env", "fail", "grow", "picture", "place", "wait"];
 
 fn tool(name: &str) -> Tool {
@@ -57,7 +61,8 @@ impl ServerHandler for Honest {
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let grown = self.grown.load(Ordering::Acquire).then_some("grown");
-        Ok(ListToolsResult::with_all_items(TOOLS.iter().copied().chain(grown).map(tool).collect()))
+        let tools = if self.shell { SHELL } else { TOOLS };
+        Ok(ListToolsResult::with_all_items(tools.iter().copied().chain(grown).map(tool).collect()))
     }
 
     async fn call_tool(
@@ -79,6 +84,20 @@ impl ServerHandler for Honest {
                 let folder = std::env::current_dir().unwrap_or_default();
                 said(format!("{} {}", std::process::id(), folder.display()))
             }
+            "run_command" if self.shell => {
+                let ran =
+                    std::process::Command::new("sh").args(["-c", &text]).stdin(std::process::Stdio::null()).output();
+                said(match ran {
+                    Ok(ran) => {
+                        format!("{}: {}", ran.status, String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()))
+                    }
+                    Err(error) => format!("no shell: {error}"),
+                })
+            }
+            "connect" if self.shell => said(match std::net::TcpStream::connect(&text) {
+                Ok(_) => "connected".to_owned(),
+                Err(error) => format!("not connected: {error}"),
+            }),
             "picture" => CallToolResult::success(vec![
                 ContentBlock::text("look"),
                 ContentBlock::image("iVBORw0KGgo=", "image/png"),

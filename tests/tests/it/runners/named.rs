@@ -1,5 +1,7 @@
 //! How a runner is named: in the configuration, in a definition, by a spawn and by a command; and names that there are not.
 
+use assistant_host::runners::Runner;
+
 use super::*;
 
 const SAID: &str = "said";
@@ -17,9 +19,9 @@ fn named_bed() -> Bed {
     let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (*name, text.as_str())).collect();
     let mut bed = Bed::new(RUNNER, &files, &json!({ "assistants": [{ "steps": [{ "text": "{{task}}" }] }] }));
     for name in ["one", "two"] {
-        bed.runners.insert(name.to_owned(), RunnerCommand::new(RUNNER));
+        bed.runners.insert(name.to_owned(), RunnerCommand::new(RUNNER).into());
     }
-    bed.runners.insert("gone".to_owned(), RunnerCommand::new("no-such-program"));
+    bed.runners.insert("gone".to_owned(), RunnerCommand::new("no-such-program").into());
     bed
 }
 
@@ -107,7 +109,9 @@ const REFUSES: &str =
 async fn one_that_does_not_come_up_fails_its_process_and_another_one_goes_on_with_it() {
     let mut bed = named_bed();
     bed.limits.launch_ms = 3_000;
-    let shell = |script: &str| RunnerCommand { program: "/bin/sh".into(), args: vec!["-c".into(), script.into()] };
+    let shell = |script: &str| {
+        Runner::from(RunnerCommand { program: "/bin/sh".into(), args: vec!["-c".into(), script.into()] })
+    };
     bed.runners.insert("mute".to_owned(), shell("echo no luck >&2; exit 3"));
     bed.runners.insert("deaf".to_owned(), shell("exec sleep 1000"));
     bed.runners.insert("loud".to_owned(), shell("while echo hello; do :; done"));
@@ -144,7 +148,7 @@ async fn a_child_has_its_own_runner_and_not_its_parents() {
     let mut bed = Bed::new(RUNNER, &files, &script(&[("parent", steps), ("child", json!([{ "text": SAID }]))]));
     for (default, expected) in [(None, Value::Null), (Some("two"), json!("two"))] {
         for name in ["one", "two"] {
-            bed.runners.insert(name.to_owned(), RunnerCommand::new(RUNNER));
+            bed.runners.insert(name.to_owned(), RunnerCommand::new(RUNNER).into());
         }
         bed.default_runner = default.map(str::to_owned);
         let client = bed.open().await;
@@ -231,6 +235,21 @@ async fn the_program_takes_names_from_its_configuration() {
         &["names no-such-program, and there is no such program here"],
     )
     .await;
+    configure("[defaults]\nrunner = 'c'\n[runners.c]\nagent = 'claude'\nprogram = 'no-such-agent'");
+    check(
+        &["config", "lint", "--strict", "--config", "config.toml"],
+        1,
+        &["`runners.c.program` names no-such-agent, and there is no such program here"],
+    )
+    .await;
+    check(&["doctor"], 1, &["the agent of the runner c: cannot start no-such-agent"]).await;
+    let agent = folder.join("bin/agent");
+    std::fs::write(&agent, "#!/bin/sh\necho '9.9 (Stand-in)'\n").expect("a file");
+    std::fs::set_permissions(&agent, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a program");
+    configure("[defaults]\nrunner = 'c'\n[runners.c]\nagent = 'claude'\nprogram = 'agent'\nenv = ['A_KEY']");
+    check(&["doctor"], 0, &["c (default) (assistant-runner cli claude --program agent --env A_KEY, 9.9 (Stand-in)): "])
+        .await;
+    check(&["config", "lint", "--config", "config.toml"], 0, &["0 errors, 0 warnings"]).await;
     configure("default_runner = 'nope'\n[runners.a]\ncommand = []\n[runners.b]\ncommand = ['a-runner']");
     check(&["config", "lint", "--config", "config.toml"], 2, &["`runners.a.command`", "names no program"]).await;
     check(&["list"], 2, &["`runners.a.command` names no program"]).await;

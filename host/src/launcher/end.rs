@@ -1,0 +1,52 @@
+//! What ends a process over there that was killed here.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use super::by::Launcher;
+use super::fill::{World, fill};
+use super::{CLIENT_ENVIRONMENT, ENVIRONMENT, RunnerCommand, named, passed_on, started, words};
+
+/// How long the command may take.
+const KILL_WITHIN: Duration = Duration::from_secs(10);
+
+/// Runs the `kill` of a launcher for what has this id; does nothing where it has none.
+///
+/// # Errors
+/// In words: it did not start, or took too long. That there was nothing to end is none.
+pub(crate) async fn end_there(launcher: &Launcher, id: &str, state: &Path) -> Result<(), String> {
+    if launcher.kill.is_empty() {
+        return Ok(());
+    }
+    let nothing = RunnerCommand::new("");
+    let world = World {
+        command: &nothing,
+        dir: None,
+        id: id.to_owned(),
+        told: &[],
+        mounts: &[],
+        private: super::private::folder(state),
+    };
+    let argv = fill(launcher.kill.iter(), &world)?;
+    let Some((program, args)) = argv.split_first() else { return Ok(()) };
+    let shown = program.display().to_string();
+    let mut command = Command::new(program);
+    command.args(args).current_dir(state).env_clear();
+    command.envs(passed_on(ENVIRONMENT)).envs(passed_on(CLIENT_ENVIRONMENT)).envs(named(&launcher.env));
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let (mut child, _started) =
+        started::start(command).map_err(|error| format!("cannot start {shown}: {}", words(&error)))?;
+    if let Ok(ended) = timeout(KILL_WITHIN, child.inner_mut().wait()).await {
+        let status = ended.map_err(|error| error.to_string())?;
+        tracing::debug!(launcher = %launcher.name, id, %status, "ended what may have been left over there");
+        return Ok(());
+    }
+    let killed = child.start_kill();
+    let waited = child.inner_mut().wait().await;
+    killed.and(waited.map(|_| ())).map_err(|error| format!("{shown} cannot be killed: {error}"))?;
+    Err(format!("{shown} took longer than {} s", KILL_WITHIN.as_secs()))
+}

@@ -1,0 +1,220 @@
+//! What a runner in a sandbox or a container sees of this machine.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use super::by::Launcher;
+use super::{RunnerCommand, passed_on};
+
+/// Folders that hold what is the users', the system's own doors, and what other programs keep for a while.
+const HIDDEN: &[&str] = &["/home", "/root", "/run", "/tmp", "/var/tmp", "/mnt", "/media"];
+/// What of those is needed: names of the network are looked up by it, and some systems have their programs there.
+const SHOWN: &[&str] = &["/run/systemd/resolve", "/run/current-system"];
+/// Variables that name folders of the user's.
+const FOLDERS: &[&str] = &["HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "TMPDIR"];
+
+/// The folder in the state directory that assistants may work in.
+const WORKTREES: &str = "worktrees";
+
+/// How a path is seen. Of the same path, the last of these counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum How {
+    /// An empty folder is there, unless it is asked for.
+    Covered,
+    /// It can be read.
+    Read,
+    /// It can be written to.
+    Write,
+    /// An empty folder is there.
+    Hidden,
+    /// An empty file is there.
+    HiddenFile,
+}
+
+impl How {
+    fn hides(self) -> bool {
+        match self {
+            Self::Covered | Self::Hidden | Self::HiddenFile => true,
+            Self::Read | Self::Write => false,
+        }
+    }
+}
+
+/// One path of this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Mount {
+    /// Where it is, behind all links.
+    path: PathBuf,
+    how: How,
+    /// Where it is seen.
+    at: PathBuf,
+}
+
+impl Mount {
+    /// As arguments of bubblewrap.
+    pub(super) fn bubblewrap(&self) -> Vec<OsString> {
+        let (path, at) = (self.path.clone().into_os_string(), self.at.clone().into_os_string());
+        match self.how {
+            How::Covered | How::Hidden => vec!["--tmpfs".into(), at],
+            How::HiddenFile => vec!["--ro-bind".into(), "/dev/null".into(), at],
+            How::Read => vec!["--ro-bind".into(), path, at],
+            How::Write => vec!["--bind".into(), path, at],
+        }
+    }
+
+    /// As an argument of podman and docker; what is hidden is nothing there.
+    ///
+    /// An error is one in words: a path that cannot be written so.
+    pub(super) fn volume(&self) -> Option<Result<OsString, String>> {
+        let access = match self.how {
+            How::Covered | How::Hidden | How::HiddenFile => return None,
+            How::Read => ":ro",
+            How::Write => ":rw",
+        };
+        let colon = |path: &PathBuf| path.as_os_str().as_encoded_bytes().contains(&b':');
+        if let Some(path) = [&self.path, &self.at].into_iter().find(|path| colon(path)) {
+            return Some(Err(format!("{} has a colon in it, which a container cannot be given", path.display())));
+        }
+        let mut volume = OsString::from("--volume=");
+        volume.push(&self.path);
+        volume.push(":");
+        volume.push(&self.at);
+        volume.push(access);
+        Some(Ok(volume))
+    }
+}
+
+/// What a process is fenced in with.
+pub(super) struct Ground<'a> {
+    /// The folder that it works in.
+    pub(super) dir: Option<&'a Path>,
+    /// The state directory, and what else is the host's own.
+    pub(super) private: &'a [PathBuf],
+    /// The command as it is here.
+    pub(super) command: &'a RunnerCommand,
+    /// That of the host's own runner.
+    pub(super) own: &'a RunnerCommand,
+}
+
+/// What a process sees, the outermost first: what lies deeper is put upon what is around it.
+///
+/// What is not there is left out, but what the configuration asks for.
+///
+/// # Errors
+/// In words: what is asked for and not there.
+pub(super) fn mounts(launcher: &Launcher, ground: &Ground<'_>) -> Result<Vec<Mount>, String> {
+    let mut found: Vec<Mount> = Vec::new();
+    let mut add = |path: &Path, how: How| -> bool {
+        let Ok(real) = path.canonicalize() else { return false };
+        let how = if how == How::Hidden && !real.is_dir() { How::HiddenFile } else { how };
+        // A link that is not seen itself is seen as what it leads to.
+        let name = path.file_name().filter(|_| !how.hides());
+        let link = name.and_then(|name| Some(path.parent()?.canonicalize().ok()?.join(name)));
+        let is_hidden = |link: &PathBuf| found.iter().any(|one| one.how.hides() && link.starts_with(&one.at));
+        let link = link.filter(|link| *link == real || is_hidden(link));
+        // The whole machine is seen already; nothing takes its place.
+        if real.parent().is_some() {
+            found.push(Mount { at: link.unwrap_or_else(|| real.clone()), path: real, how });
+        }
+        true
+    };
+    for path in HIDDEN {
+        add(Path::new(path), How::Covered);
+    }
+    for (_, path) in passed_on(FOLDERS) {
+        if Path::new(&path).is_absolute() {
+            add(Path::new(&path), How::Covered);
+        }
+    }
+    for path in SHOWN {
+        add(Path::new(path), How::Read);
+    }
+    // Often a link into a folder that is hidden.
+    if let Some(real) = Path::new("/etc/resolv.conf").canonicalize().ok().filter(|_| launcher.network) {
+        add(&real, How::Read);
+    }
+    for path in ground.private {
+        add(path, How::Hidden);
+    }
+    let private: Vec<PathBuf> = ground.private.iter().filter_map(|path| path.canonicalize().ok()).collect();
+    let around = |path: &Path| {
+        let path = path.canonicalize().ok()?;
+        private.iter().find(|own| path.starts_with(own) && !path.starts_with(own.join(WORKTREES))).cloned()
+    };
+    if let Some((dir, own)) = ground.dir.and_then(|dir| Some((dir, around(dir)?))) {
+        return Err(format!("{} lies in {}, which is the host's own", dir.display(), own.display()));
+    }
+    if let Some(dir) = ground.dir
+        && !add(dir, if launcher.write { How::Write } else { How::Read })
+    {
+        return Err(format!("there is no folder {}", dir.display()));
+    }
+    for (paths, how, key) in [(&launcher.bind_read, How::Read, "bind_read"), (&launcher.bind, How::Write, "bind")] {
+        if let Some(missing) = paths.iter().find(|path| !add(path, how)) {
+            return Err(format!("`{key}` names {}, which is not there", missing.display()));
+        }
+    }
+    // A runner that lies in a hidden folder, and its script.
+    let needed = ground.command.args.iter().map(Path::new).filter(|path| path.is_absolute() && path.is_file());
+    let program = Some(ground.command.program.as_path()).filter(|path| path.is_absolute());
+    let in_container = launcher.mentions(&["{volumes}"]);
+    for path in needed.chain(program.filter(|_| !in_container)).filter(|path| around(path).is_none()) {
+        add(path, How::Read);
+    }
+    if let Some(brought) = launcher.brought(ground.own) {
+        let path = brought.canonicalize().map_err(|error| format!("cannot bring {}: {error}", brought.display()))?;
+        found.push(Mount { path, how: How::Read, at: super::presets::BROUGHT.into() });
+    }
+    Ok(ordered(found))
+}
+
+/// The outermost first; nothing is hidden where nothing is seen.
+fn ordered(mut found: Vec<Mount>) -> Vec<Mount> {
+    found.sort_by(|a, b| {
+        let depth = |mount: &Mount| mount.at.components().count();
+        depth(a).cmp(&depth(b)).then_with(|| (&a.at, a.how, &a.path).cmp(&(&b.at, b.how, &b.path)))
+    });
+    let mut ordered: Vec<Mount> = Vec::new();
+    for mount in found {
+        let around = ordered.iter().rfind(|around| mount.at.starts_with(&around.at));
+        if ordered.last() != Some(&mount) && !(mount.how.hides() && around.is_some_and(|around| around.how.hides())) {
+            ordered.push(mount);
+        }
+    }
+    ordered
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_deeper_comes_later_and_what_is_hidden_stays_so() {
+        let mount = |path: &str, how| Mount { path: path.into(), how, at: path.into() };
+        let found = ordered(vec![
+            mount("/home/u/state", How::Hidden),
+            mount("/home/u/state/trees/1", How::Write),
+            mount("/home/u/p", How::Write),
+            mount("/home", How::Covered),
+            mount("/home/u/p/state", How::Hidden),
+            mount("/home/u/p/state", How::Write),
+            mount("/home/u/p/key", How::HiddenFile),
+            mount("/home/u/p", How::Write),
+            mount("/data", How::Write),
+            mount("/data", How::Covered),
+        ]);
+        let told: Vec<String> = found.iter().map(|one| format!("{} {:?}", one.path.display(), one.how)).collect();
+        let expected = "/data Covered, /data Write, /home Covered, /home/u/p Write, /home/u/p/key HiddenFile, \
+                        /home/u/p/state Write, /home/u/p/state Hidden, /home/u/state/trees/1 Write";
+        assert_eq!(told.join(", "), expected);
+    }
+
+    #[test]
+    fn a_volume_has_no_colon() {
+        let of = |path: &str, how| Mount { path: path.into(), how, at: path.into() }.volume();
+        assert_eq!(of("/a b", How::Read), Some(Ok("--volume=/a b:/a b:ro".into())));
+        assert_eq!(of("/a", How::Write), Some(Ok("--volume=/a:/a:rw".into())));
+        assert_eq!(of("/a", How::Hidden), None);
+        assert!(of("/a:b", How::Read).is_some_and(|told| told.is_err()));
+    }
+}

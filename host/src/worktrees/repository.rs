@@ -1,0 +1,200 @@
+//! What git is asked about a repository and its worktrees.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use assistant_protocol::ids::ProcessId;
+
+use super::{CHECKOUT_WITHIN, GIT_WITHIN, LOCKED_TRIES_MAX, LOCKED_WAIT};
+use crate::launcher::{GitError, Said, git};
+
+/// Files of an operation of git that is not done, in a worktree's own git directory.
+const UNDER_WAY: &[&str] =
+    &["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply"];
+
+/// Where a folder lies in a repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Around {
+    /// The git directory that all worktrees share.
+    pub(super) repository: String,
+    /// The folder of the files.
+    pub(super) top: String,
+    /// The way from there to the folder, with `/`; empty is the folder itself.
+    pub(super) folder: String,
+    /// The commit that is checked out.
+    pub(super) head: String,
+}
+
+/// The repository around `dir`.
+///
+/// # Errors
+/// In words.
+pub(super) async fn around(dir: &Path, mark: ProcessId) -> Result<Around, String> {
+    let shown = dir.display();
+    let ask = async |args: &[&str]| git(dir, mark, GIT_WITHIN, args).await;
+    let inside = ask(&["rev-parse", "--is-inside-work-tree"]).await.map_err(|error| match error {
+        GitError::Refused(said) if said.contains("not a git repository") => {
+            format!("the working folder {shown} lies in no git repository")
+        }
+        error => format!("the working folder {shown}: {error}"),
+    })?;
+    if line(inside)? != "true" {
+        return Err(format!("the working folder {shown} lies in a bare repository, or in a git directory itself"));
+    }
+    let failed = |error: GitError| format!("the working folder {shown}: {error}");
+    let top = line(ask(&["rev-parse", "--show-toplevel"]).await.map_err(failed)?)?;
+    let folder = line(ask(&["rev-parse", "--show-prefix"]).await.map_err(failed)?)?.trim_end_matches('/').to_owned();
+    let common = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
+    let repository = line(ask(&common).await.map_err(failed)?)?;
+    let head = ask(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).await;
+    let head = head.map_err(|_| format!("the repository {top} has no commit that a worktree could begin at"))?;
+    Ok(Around { repository, top, folder, head: line(head)? })
+}
+
+/// The one line that git has said.
+fn line(said: Said) -> Result<String, String> {
+    let text = said.text.strip_suffix('\n').unwrap_or(&said.text);
+    let odd = |c: char| c == '\n' || c == char::REPLACEMENT_CHARACTER;
+    if said.cut || text.contains(odd) {
+        return Err(format!(
+            "the path {} is no text of one line, and cannot be worked with",
+            text.replace('\n', "\\n")
+        ));
+    }
+    Ok(text.to_owned())
+}
+
+/// Whether the repository has this branch.
+pub(super) async fn has_branch(repository: &str, mark: ProcessId, branch: &str) -> Result<bool, GitError> {
+    let name = format!("refs/heads/{branch}");
+    match in_repository(repository, mark, &["show-ref", "--verify", "--quiet", &name]).await {
+        Ok(_) => Ok(true),
+        Err(GitError::Refused(_)) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Adds a worktree with a new branch and without files.
+pub(super) async fn add(
+    repository: &str,
+    mark: ProcessId,
+    path: &str,
+    branch: &str,
+    base: &str,
+) -> Result<(), GitError> {
+    let add = ["worktree", "add", "--quiet", "--no-track", "--no-checkout", "-b", branch, "--", path, base];
+    in_repository(repository, mark, &add).await.map(drop)
+}
+
+/// Copies the files of its commit into a worktree, and tells its own git directory.
+///
+/// # Errors
+/// In words.
+pub(super) async fn fill(path: &Path, mark: ProcessId) -> Result<String, String> {
+    let words = |error: GitError| error.to_string();
+    git(path, mark, CHECKOUT_WITHIN, &["reset", "--hard", "--quiet"]).await.map_err(words)?;
+    line(git(path, mark, GIT_WITHIN, &["rev-parse", "--absolute-git-dir"]).await.map_err(words)?)
+}
+
+/// What is in a worktree that is not in the commit `base`, in words; empty is nothing.
+///
+/// Its git directory is the one that it was made with, whatever its files say by now: what works in a worktree may write
+/// there what it likes.
+pub(super) async fn holds(
+    path: &Path,
+    git_dir: &str,
+    mark: ProcessId,
+    branch: &str,
+    base: &str,
+) -> Result<String, GitError> {
+    let of_files = async |args: &[&str]| {
+        let tree = path.to_string_lossy();
+        let mut all = vec!["--git-dir", git_dir, "--work-tree", &tree];
+        all.extend_from_slice(args);
+        git(path, mark, GIT_WITHIN, &all).await
+    };
+    let status = ["status", "--porcelain=v1", "--untracked-files=normal", "--ignore-submodules=none", "--no-renames"];
+    let status = of_files(&status).await?;
+    let files = status.text.lines().count();
+    let branch = format!("refs/heads/{branch}");
+    let named = of_files(&["show-ref", "--verify", "--quiet", &branch]).await.is_ok();
+    let not = format!("^{base}");
+    let mut count = vec!["rev-list", "--count", "HEAD"];
+    count.extend(named.then_some(branch.as_str()));
+    count.push(&not);
+    let commits = of_files(&count).await?.text.trim().parse().unwrap_or(u64::MAX);
+    let mut words = Vec::new();
+    match commits {
+        0 => {}
+        1 => words.push("1 commit".to_owned()),
+        more => words.push(format!("{more} commits")),
+    }
+    match (files, status.cut) {
+        (0, _) => {}
+        (1, false) => words.push("1 file that is not committed".to_owned()),
+        (files, false) => words.push(format!("{files} files that are not committed")),
+        (files, true) => words.push(format!("more than {files} files that are not committed")),
+    }
+    if UNDER_WAY.iter().any(|name| Path::new(git_dir).join(name).exists()) {
+        words.push("an operation of git that is not done".to_owned());
+    }
+    Ok(words.join(" and "))
+}
+
+/// Removes a worktree: its files, and what the repository knows of it. With `force` whatever is in it.
+pub(super) async fn remove(repository: &str, mark: ProcessId, path: &str, force: bool) -> Result<(), GitError> {
+    let mut remove = vec!["worktree", "remove"];
+    if force {
+        // Twice: also one that somebody has locked.
+        remove.extend(["--force", "--force"]);
+    }
+    remove.extend(["--", path]);
+    in_repository(repository, mark, &remove).await.map(drop)
+}
+
+/// Makes the repository forget worktrees whose files are gone.
+pub(super) async fn prune(repository: &str, mark: ProcessId) -> Result<(), GitError> {
+    in_repository(repository, mark, &["worktree", "prune"]).await.map(drop)
+}
+
+/// Removes a branch; one that is no more at `base`, where that is given, stays.
+pub(super) async fn remove_branch(
+    repository: &str,
+    mark: ProcessId,
+    branch: &str,
+    base: Option<&str>,
+) -> Result<(), GitError> {
+    let branch = format!("refs/heads/{branch}");
+    let remove: Vec<&str> = ["update-ref", "-d", &branch].into_iter().chain(base).collect();
+    in_repository(repository, mark, &remove).await.map(drop)
+}
+
+/// Whether files of submodules are checked out in a worktree.
+pub(super) fn has_submodules(git_dir: &str) -> bool {
+    Path::new(git_dir).join("modules").is_dir()
+}
+
+/// Asks git in a repository; what another git has locked meanwhile is tried again for a while.
+async fn in_repository(repository: &str, mark: ProcessId, args: &[&str]) -> Result<Said, GitError> {
+    let mut all = vec!["--git-dir", repository];
+    all.extend_from_slice(args);
+    let dir = PathBuf::from(repository);
+    for _ in 0..LOCKED_TRIES_MAX {
+        match git(&dir, mark, within(args), &all).await {
+            Err(GitError::Refused(said)) if is_locked(&said) => tokio::time::sleep(LOCKED_WAIT).await,
+            answer => return answer,
+        }
+    }
+    git(&dir, mark, within(args), &all).await
+}
+
+fn within(args: &[&str]) -> Duration {
+    // A worktree with many files takes as long to remove as to fill.
+    if args.contains(&"remove") { CHECKOUT_WITHIN } else { GIT_WITHIN }
+}
+
+/// Whether git only found a lock of another git.
+fn is_locked(said: &str) -> bool {
+    said.contains(".lock")
+        && (said.contains("File exists") || said.contains("cannot lock ref") || said.contains("Unable to create"))
+}

@@ -1,0 +1,84 @@
+//! Messages on their way to an agent: held until its turn has ended, given with the next one, each once.
+
+use std::collections::{HashSet, VecDeque};
+
+use assistant_protocol::error::{Kind, RpcError};
+use assistant_protocol::ids::MessageId;
+use assistant_protocol::types::Mail;
+use tokio::sync::oneshot;
+
+/// Messages that may wait for an agent.
+const HELD_MAX: usize = 1_024;
+/// Their text, in bytes.
+const HELD_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Ids of messages that were taken: a message that comes again after more than these is given again.
+const KNOWN_MAX: usize = 65_536;
+
+/// Who waits for a message to be given: dropped without a word, it was not.
+pub(super) type Waiting = oneshot::Sender<()>;
+
+/// The messages for one agent.
+#[derive(Debug, Default)]
+pub(super) struct Mailbox {
+    held: VecDeque<Held>,
+    bytes: usize,
+    known: HashSet<MessageId>,
+    /// The same, oldest first.
+    order: VecDeque<MessageId>,
+}
+
+#[derive(Debug)]
+struct Held {
+    mail: Mail,
+    waiting: Vec<Waiting>,
+}
+
+impl Mailbox {
+    /// Holds a message that has come. Gives what to wait for until the agent has it; nothing where it was given before.
+    ///
+    /// # Errors
+    /// More is held than may be.
+    pub(super) fn hold(&mut self, mail: Mail) -> Result<Option<oneshot::Receiver<()>>, RpcError> {
+        let (waiting, given) = oneshot::channel();
+        if let Some(held) = self.held.iter_mut().find(|held| held.mail.id == mail.id) {
+            held.waiting.push(waiting);
+            return Ok(Some(given));
+        }
+        if self.known.contains(&mail.id) {
+            return Ok(None);
+        }
+        let bytes = self.bytes.saturating_add(mail.content.len());
+        if self.held.len() == HELD_MAX || bytes > HELD_BYTES_MAX {
+            let text =
+                format!("{} messages ({} bytes) wait for the agent, and no more may", self.held.len(), self.bytes);
+            return Err(RpcError::new(Kind::Overloaded, text));
+        }
+        self.bytes = bytes;
+        self.known.insert(mail.id);
+        self.order.push_back(mail.id);
+        if self.order.len() > KNOWN_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.known.remove(&oldest);
+        }
+        self.held.push_back(Held { mail, waiting: vec![waiting] });
+        Ok(Some(given))
+    }
+
+    /// All that is held, oldest first, with who waits for it to be given.
+    pub(super) fn take(&mut self) -> (Vec<Mail>, Vec<Waiting>) {
+        self.bytes = 0;
+        let (mail, waiting): (Vec<_>, Vec<_>) = self.held.drain(..).map(|held| (held.mail, held.waiting)).unzip();
+        (mail, waiting.into_iter().flatten().collect())
+    }
+
+    /// Nothing is held.
+    pub(super) fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
+
+    /// Takes those who wait off what is held, which stays.
+    pub(super) fn release(&mut self) -> Vec<Waiting> {
+        self.held.iter_mut().flat_map(|held| std::mem::take(&mut held.waiting)).collect()
+    }
+}

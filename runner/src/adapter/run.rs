@@ -1,0 +1,164 @@
+//! One run of an assistant, as its agent sees it: what it is to do, and the way to the host.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use assistant_protocol::error::{Kind, RpcError};
+use assistant_protocol::ids::ThreadId;
+use assistant_protocol::methods::{OnAgentEvent, OnPermissionRequest, OnProgress};
+use assistant_protocol::peer::{CallError, Peer};
+use assistant_protocol::types::{
+    AgentBrief, AgentEvent, AgentEventParams, AssistantBrief, PermissionParams, PermissionResult, ProgressParams,
+    ToolSpec,
+};
+use serde_json::Value;
+use tokio::sync::watch;
+
+use super::bridge::{Bridge, Ended, Turn};
+
+/// A run. Clones are the same run; a run that is over answers nothing more.
+#[derive(Clone)]
+pub(crate) struct Run(Arc<Inner>);
+
+struct Inner {
+    peer: Peer,
+    thread_id: ThreadId,
+    assistant: AssistantBrief,
+    brief: AgentBrief,
+    tools: Vec<ToolSpec>,
+    last_text: Mutex<String>,
+    over: watch::Sender<Option<Ended>>,
+}
+
+impl Run {
+    pub(super) fn new(
+        peer: Peer,
+        thread_id: ThreadId,
+        assistant: AssistantBrief,
+        brief: AgentBrief,
+        tools: Vec<ToolSpec>,
+    ) -> Self {
+        let (last_text, over) = (Mutex::default(), watch::Sender::new(None));
+        Self(Arc::new(Inner { peer, thread_id, assistant, brief, tools, last_text, over }))
+    }
+
+    /// Who the agent is to be.
+    pub(crate) fn assistant(&self) -> &AssistantBrief {
+        &self.0.assistant
+    }
+
+    /// What the assistant's author wrote of the agent.
+    pub(crate) fn brief(&self) -> &AgentBrief {
+        &self.0.brief
+    }
+
+    /// The tools that it can call by its way back.
+    pub(crate) fn tools(&self) -> &[ToolSpec] {
+        &self.0.tools
+    }
+
+    /// Tells the host what the agent does, in order: the next one is told when this one is answered.
+    ///
+    /// # Errors
+    /// The host wants no more of it: the run is to end with this error.
+    pub(crate) async fn tell(&self, event: AgentEvent) -> Result<(), RpcError> {
+        if let AgentEvent::Text { text } = &event {
+            self.text().clone_from(text);
+        }
+        let params = AgentEventParams { thread_id: self.0.thread_id, event };
+        match self.0.peer.call::<OnAgentEvent>(&params).await {
+            Ok(_) => Ok(()),
+            Err(error) if ends_run(&error) => Err(error.into()),
+            Err(error) => {
+                crate::complain(&format!("the host did not take an event: {error}"));
+                Ok(())
+            }
+        }
+    }
+
+    /// Tells what cannot be passed on to the agent.
+    ///
+    /// # Errors
+    /// As [`Run::tell`].
+    pub(crate) async fn lacks(&self, what: impl Into<String>, why: impl Into<String>) -> Result<(), RpcError> {
+        self.tell(AgentEvent::Lacks { what: what.into(), why: why.into() }).await
+    }
+
+    /// Tells whoever watches how far the agent is, or what it waits for. Nothing depends on it.
+    pub(crate) async fn progress(&self, text: String, fraction: Option<f64>) {
+        let params = ProgressParams { thread_id: self.0.thread_id, text, fraction };
+        if let Err(error) = self.0.peer.call::<OnProgress>(&params).await {
+            crate::complain(&format!("the host did not take a word about progress: {error}"));
+        }
+    }
+
+    /// Asks the host whether the agent may make a call of its own.
+    ///
+    /// # Errors
+    /// The host's.
+    pub(crate) async fn may(
+        &self,
+        call_id: String,
+        tool_name: String,
+        arguments: Value,
+        title: Option<String>,
+    ) -> Result<PermissionResult, CallError> {
+        let params = PermissionParams { thread_id: self.0.thread_id, call_id, tool_name, arguments, title };
+        self.0.peer.call::<OnPermissionRequest>(&params).await
+    }
+
+    /// Does `work` while the way back serves the tools of this run, and ends the run where one of them does.
+    pub(crate) async fn with_tools<T>(
+        &self,
+        bridge: &Bridge,
+        asks_permission: bool,
+        work: impl Future<Output = T>,
+    ) -> T {
+        let Inner { peer, thread_id, tools, .. } = &*self.0;
+        let turn = Turn { peer: peer.clone(), thread_id: *thread_id, tools: tools.clone(), asks_permission };
+        let serving = bridge.begin(turn);
+        tokio::select! {
+            biased;
+            ended = serving.ended() => {
+                self.0.over.send_replace(Some(ended));
+                std::future::pending().await
+            }
+            worked = work => worked,
+        }
+    }
+
+    /// Waits until the run was ended by its tools.
+    pub(super) async fn over(&self) -> Ended {
+        let mut over = self.0.over.subscribe();
+        match over.wait_for(Option::is_some).await.map(|over| over.clone()) {
+            Ok(Some(over)) => over,
+            // The sender lives in this run.
+            Ok(None) | Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// What the agent has said last.
+    pub(crate) fn last_text(&self) -> String {
+        self.text().clone()
+    }
+
+    fn text(&self) -> MutexGuard<'_, String> {
+        self.0.last_text.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether the answer to an event means that the run is to end.
+fn ends_run(error: &CallError) -> bool {
+    match error {
+        CallError::Closed => true,
+        CallError::Answered(error) => {
+            matches!(
+                error.kind(),
+                Some(Kind::BudgetExceeded | Kind::Cancelled | Kind::ForeignThread | Kind::ShuttingDown)
+            )
+        }
+        CallError::Overloaded(_)
+        | CallError::FrameTooLarge { .. }
+        | CallError::BadParams { .. }
+        | CallError::BadResult { .. } => false,
+    }
+}

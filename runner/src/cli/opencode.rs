@@ -1,0 +1,322 @@
+//! opencode: `opencode run` with JSON lines.
+//!
+//! Its settings are those of a private folder, so that no server and no agent of the user's comes along. Nobody is asked
+//! for permission: what would have to be asked is forbidden.
+
+use std::io;
+
+use assistant_protocol::error::RpcError;
+use assistant_protocol::types::{AgentBrief, AgentEvent, Part, RuleAction, StopReason, ToolSpec, Usage};
+use serde_json::{Map, Value, json};
+
+use super::failures::{model_failed, no_session};
+use super::internal;
+use super::kind::{Kind, Plan, Reader, Start, Told, text};
+use super::wishes::{Role, Wish, Wishes, role};
+use crate::adapter::TurnEnd;
+use crate::adapter::bridge::{CALL_MS, SERVER_NAME};
+use crate::adapter::process::Exit;
+
+/// What there is to know of it.
+pub(super) const KIND: Kind = Kind {
+    name: "opencode",
+    title: "opencode",
+    program: "opencode",
+    // Settings of their own are the configuration's choice: by OPENCODE_CONFIG in `env`.
+    places: &["OPENCODE_DB"],
+    asks_permission: false,
+    settings_at_home: false,
+    login: "run `opencode auth login`, or name the variable with the key of its provider in `env` of its runner in the \
+            configuration of the host",
+    plan,
+    reader: |_| Box::new(Output::default()),
+};
+
+/// The agent that is the assistant, in its settings.
+const AGENT: &str = "assistant-host";
+/// What it says of a session that is not there.
+const NO_SESSION: &str = "Session not found";
+/// Its permissions, by what they are about.
+const PERMISSIONS: &[(Role, &[&str])] = &[
+    (Role::Read, &["read"]),
+    (Role::Find, &["glob", "list"]),
+    (Role::Search, &["grep"]),
+    (Role::Edit, &["edit"]),
+    (Role::Write, &["edit"]),
+    (Role::Run, &["bash"]),
+    (Role::Fetch, &["webfetch"]),
+    (Role::Web, &["websearch"]),
+    (Role::Todo, &["todowrite"]),
+    (Role::Task, &["task"]),
+];
+/// What it may do where a definition does not say: nothing that changes something, and nothing beyond its folder.
+const UNASKED: [Role; 4] = [Role::Read, Role::Find, Role::Search, Role::Todo];
+
+fn plan(start: &Start<'_>) -> io::Result<Plan> {
+    let mut plan = Plan::default();
+    for arg in ["run", "--format", "json", "--agent", AGENT] {
+        plan.arg(arg);
+    }
+    match start.run.brief().model.as_deref().map(str::trim) {
+        None | Some("" | "inherit" | "default") => {}
+        Some(model)
+            if model.split_once('/').is_some_and(|(provider, name)| !provider.is_empty() && !name.is_empty()) =>
+        {
+            plan.arg("--model").arg(model);
+        }
+        Some(model) => {
+            plan.lacks(
+                format!("the model `{model}`"),
+                "opencode wants it as `provider/model`; it takes its own choice",
+            );
+        }
+    }
+    if let Some(session) = start.session {
+        plan.arg("--session").arg(session);
+    }
+    let prompt = start.run.assistant().system_prompt.trim();
+    let mut agent =
+        json!({ "mode": "primary", "permission": permissions(start.run.brief(), start.run.tools(), &mut plan) });
+    if !prompt.is_empty() {
+        agent["prompt"] = prompt.into();
+    }
+    let env: Map<_, _> = start.server.env.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
+    let command: Vec<Value> =
+        std::iter::once(json!(start.server.command)).chain(start.server.args.iter().map(|arg| json!(arg))).collect();
+    let settings = json!({
+        "agent": { AGENT: agent },
+        "mcp": { SERVER_NAME: {
+            "type": "local", "command": command, "environment": env, "enabled": true, "timeout": CALL_MS,
+        } },
+        "share": "disabled",
+        "autoupdate": false,
+    });
+    let home = start.folder.folder("config")?;
+    start.folder.folder("config/opencode")?;
+    start.folder.write("config/opencode/opencode.json", settings.to_string().as_bytes())?;
+    plan.env("XDG_CONFIG_HOME", home)
+        .env("OPENCODE_DISABLE_PROJECT_CONFIG", "1")
+        .env("OPENCODE_DISABLE_AUTOUPDATE", "1");
+    Ok(plan)
+}
+
+/// What it may do: of the entries that fit a call the last one counts.
+fn permissions(brief: &AgentBrief, tools: &[ToolSpec], plan: &mut Plan) -> Value {
+    let wishes = Wishes::of(brief, tools);
+    let mut map = Map::new();
+    map.insert("*".to_owned(), "deny".into());
+    map.insert(format!("{SERVER_NAME}_*"), "allow".into());
+    match &wishes.wanted {
+        Some(wanted) => {
+            for wish in wanted {
+                if !add(&mut map, wish, "allow") {
+                    plan.lacks(format!("the tool `{}`", wish.written), "opencode has no tool of this name");
+                }
+            }
+        }
+        None => {
+            for name in UNASKED.iter().flat_map(|role| names(*role)) {
+                map.insert((*name).to_owned(), "allow".into());
+            }
+            if !wishes.by_rules && !wishes.readonly {
+                plan.lacks(
+                    "commands and changes",
+                    "the definition names no tools, and opencode asks nobody here: it reads only",
+                );
+            }
+        }
+    }
+    for rule in &brief.rules {
+        let action = if rule.action == RuleAction::Allow { "allow" } else { "deny" };
+        let (name, pattern) = (rule.tool.clone(), rule.pattern.clone().filter(|pattern| pattern != "*"));
+        let wish = Wish { written: rule.tool.clone(), role: role(&name), name, pattern };
+        if rule.action == RuleAction::Ask {
+            plan.lacks(format!("`{}` only after asking", wish.written), "opencode asks nobody here: it is forbidden");
+        }
+        if !add(&mut map, &wish, action) && wish.name != "*" && !wish.name.starts_with("mcp__") {
+            plan.lacks(format!("the rule for `{}`", wish.written), "opencode has no tool of this name");
+        }
+    }
+    for wish in &wishes.denied {
+        add(&mut map, wish, "deny");
+    }
+    for wish in &wishes.asked {
+        add(&mut map, wish, "deny");
+        plan.lacks(format!("`{}` only after asking", wish.written), "opencode asks nobody here: it is forbidden");
+    }
+    if wishes.readonly {
+        for name in [Role::Edit, Role::Run].into_iter().flat_map(names) {
+            map.insert((*name).to_owned(), "deny".into());
+        }
+    }
+    Value::Object(map)
+}
+
+fn names(role: Role) -> &'static [&'static str] {
+    PERMISSIONS.iter().find(|(of, _)| *of == role).map_or(&[], |(_, names)| names)
+}
+
+/// Adds an entry for a wish; false where there is no such tool.
+fn add(map: &mut Map<String, Value>, wish: &Wish, action: &str) -> bool {
+    let Some(role) = wish.role else { return false };
+    for name in names(role) {
+        let before = map.get(*name).cloned();
+        let entry = match &wish.pattern {
+            None => Value::from(action),
+            Some(pattern) => {
+                let mut patterns = match before {
+                    Some(Value::Object(patterns)) => patterns,
+                    Some(whole) => Map::from_iter([("*".to_owned(), whole)]),
+                    None => Map::from_iter([("*".to_owned(), "deny".into())]),
+                };
+                for pattern in spelled(pattern) {
+                    patterns.shift_remove(&pattern);
+                    patterns.insert(pattern, action.into());
+                }
+                Value::Object(patterns)
+            }
+        };
+        map.insert((*name).to_owned(), entry);
+    }
+    true
+}
+
+/// A pattern as it spells them: `git log:*` is the command itself, and the same with arguments.
+fn spelled(pattern: &str) -> Vec<String> {
+    match pattern.strip_suffix(":*") {
+        Some(command) => vec![command.to_owned(), format!("{command} *")],
+        None => vec![pattern.to_owned()],
+    }
+}
+
+/// Its output of a turn.
+#[derive(Default)]
+struct Output {
+    last_text: String,
+    reason: Option<String>,
+    error: Option<(String, Option<u16>)>,
+}
+
+impl Reader for Output {
+    fn line(&mut self, line: &Value) -> Vec<Told> {
+        let part = &line["part"];
+        let mut told: Vec<Told> = text(line, "sessionID").map(|id| Told::Session(id.to_owned())).into_iter().collect();
+        match text(line, "type") {
+            Some("step_start") => self.last_text.clear(),
+            // It writes to its model by itself, too.
+            Some("text") if part["synthetic"] != true => {
+                let said = text(part, "text").unwrap_or_default();
+                self.last_text.push_str(said);
+                told.push(Told::Event(AgentEvent::Text { text: said.to_owned() }));
+            }
+            Some("reasoning") => {
+                let text = text(part, "text").unwrap_or_default().to_owned();
+                told.push(Told::Event(AgentEvent::Reasoning { text }));
+            }
+            Some("tool_use") => told.extend(called(part)),
+            Some("step_finish") => {
+                self.reason = text(part, "reason").map(str::to_owned);
+                // It has got over it, as by shortening the conversation.
+                self.error = None;
+                let usage = tokens(&part["tokens"]);
+                let cost_usd = part["cost"].as_f64();
+                told.push(Told::Event(AgentEvent::Usage { usage, calls: 1, cost_usd, model: None }));
+            }
+            Some("error") => {
+                let data = &line["error"]["data"];
+                let said = text(data, "message").or_else(|| text(&line["error"], "name")).unwrap_or("an error");
+                let status = data["statusCode"].as_u64().and_then(|status| u16::try_from(status).ok());
+                self.error = Some((said.to_owned(), status));
+            }
+            Some(_) | None => {}
+        }
+        told
+    }
+
+    fn end(&mut self, exit: &Exit) -> Result<TurnEnd, RpcError> {
+        if let Some((said, status)) = self.error.take() {
+            return Err(model_failed(&KIND, &said, status));
+        }
+        let stop_reason = match self.reason.as_deref() {
+            Some("length") => StopReason::Length,
+            Some("content-filter") => StopReason::Refused,
+            Some(_) => StopReason::Finished,
+            None if exit.stderr.contains(NO_SESSION) => return Err(no_session(&KIND, NO_SESSION)),
+            None => return Err(internal(format!("opencode gave no result: it {exit}"))),
+        };
+        Ok(TurnEnd { stop_reason, text: std::mem::take(&mut self.last_text) })
+    }
+}
+
+/// A call, which it tells when it is answered.
+fn called(part: &Value) -> Vec<Told> {
+    let (name, state) = (text(part, "tool").unwrap_or_default(), &part["state"]);
+    if name.starts_with(&format!("{SERVER_NAME}_")) {
+        return Vec::new();
+    }
+    let call_id = text(part, "callID").or_else(|| text(part, "id")).unwrap_or_default().to_owned();
+    let is_error = text(state, "status") == Some("error");
+    let said = text(state, if is_error { "error" } else { "output" }).unwrap_or_default();
+    let call = AgentEvent::ToolCall {
+        call_id: call_id.clone(),
+        tool_name: name.to_owned(),
+        arguments: state["input"].clone(),
+    };
+    let result = AgentEvent::ToolResult { call_id, content: vec![Part::text(said)], is_error };
+    vec![Told::Event(call), Told::Event(result)]
+}
+
+/// Tokens as it counts them: those from the cache, and those of reasoning, stand beside the others.
+fn tokens(told: &Value) -> Usage {
+    let count = |value: &Value| value.as_u64();
+    let (read, written) = (count(&told["cache"]["read"]), count(&told["cache"]["write"]));
+    let reasoning = count(&told["reasoning"]);
+    Usage {
+        input_tokens: count(&told["input"]).map(|input| input + read.unwrap_or(0) + written.unwrap_or(0)),
+        output_tokens: count(&told["output"]).map(|output| output + reasoning.unwrap_or(0)),
+        cache_read_tokens: read,
+        cache_write_tokens: written,
+        reasoning_tokens: reasoning,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `permissions_` without the entries that are always there.
+    fn check(brief: Value, permissions_: Value, lacks: &[&str]) {
+        let brief = serde_json::from_value(brief).expect("a brief");
+        let mut plan = Plan::default();
+        let got = permissions(&brief, &[], &mut plan);
+        let mut want = json!({ "*": "deny", "assistants_*": "allow" });
+        want.as_object_mut().expect("an object").extend(permissions_.as_object().expect("an object").clone());
+        // The order counts.
+        assert_eq!(got.to_string(), want.to_string());
+        assert_eq!(plan.lacks.iter().map(|(what, _)| what.as_str()).collect::<Vec<_>>(), lacks);
+    }
+
+    #[test]
+    fn definitions_are_said_in_its_terms() {
+        let reads = json!({ "read": "allow", "glob": "allow", "list": "allow", "grep": "allow", "todowrite": "allow" });
+        check(json!({}), reads, &["commands and changes"]);
+        check(json!({ "tools": [] }), json!({}), &[]);
+        let brief =
+            json!({ "tools": ["Read", "Bash(git log:*)", "Bash(ls)", "Frob"], "ask_tools": ["Bash(git log -p:*)"] });
+        let bash = json!({
+            "*": "deny", "git log": "allow", "git log *": "allow", "ls": "allow", "git log -p": "deny", "git log -p *": "deny",
+        });
+        let lacks = ["the tool `Frob`", "`Bash(git log -p:*)` only after asking"];
+        check(brief, json!({ "read": "allow", "bash": bash }), &lacks);
+        let brief = json!({ "tools": ["Bash", "Write"], "disallowed_tools": ["Bash(rm:*)"] });
+        let bash = json!({ "*": "allow", "rm": "deny", "rm *": "deny" });
+        check(brief, json!({ "bash": bash, "edit": "allow" }), &[]);
+        check(json!({ "tools": ["Write"], "readonly": true }), json!({ "edit": "deny", "bash": "deny" }), &[]);
+        let rules = json!({ "tools": ["Read"], "rules": [
+            { "action": "allow", "tool": "bash" }, { "action": "deny", "tool": "bash", "pattern": "rm *" },
+            { "action": "ask", "tool": "edit" },
+        ] });
+        let bash = json!({ "*": "allow", "rm *": "deny" });
+        check(rules, json!({ "read": "allow", "bash": bash, "edit": "deny" }), &["`edit` only after asking"]);
+    }
+}

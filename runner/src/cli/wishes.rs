@@ -1,0 +1,195 @@
+//! The tools that a definition wants of an agent, whatever its author calls them.
+
+use assistant_protocol::types::{AgentBrief, RuleAction, ToolSpec};
+
+/// What a tool of an agent does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Role {
+    /// Reads files.
+    Read,
+    /// Finds files by name, or lists folders.
+    Find,
+    /// Searches in files.
+    Search,
+    /// Changes files.
+    Edit,
+    /// Writes whole files.
+    Write,
+    /// Runs commands.
+    Run,
+    /// Fetches pages.
+    Fetch,
+    /// Searches the web.
+    Web,
+    /// Keeps a list of things to do.
+    Todo,
+    /// Starts assistants of the agent's own.
+    Task,
+}
+
+/// The names of tools in the systems that definitions come from, in lower case.
+const NAMES: &[(Role, &[&str])] = &[
+    (Role::Read, &["read", "read_file", "read_many_files", "view", "cat", "open_file"]),
+    (Role::Find, &["glob", "ls", "list", "find", "list_directory", "list_files", "find_files"]),
+    (Role::Search, &["grep", "search", "search_file_content", "search_files", "codebase", "grep_search"]),
+    (Role::Edit, &["edit", "multiedit", "replace", "notebookedit", "apply_patch", "patch", "edit_file", "str_replace"]),
+    (Role::Write, &["write", "write_file", "create_file"]),
+    (
+        Role::Run,
+        &[
+            "bash",
+            "shell",
+            "run_shell_command",
+            "execute",
+            "terminal",
+            "run",
+            "runcommands",
+            "exec",
+            "bashoutput",
+            "killshell",
+            "killbash",
+            "powershell",
+            "run_command",
+        ],
+    ),
+    (Role::Fetch, &["webfetch", "web_fetch", "fetch"]),
+    (Role::Web, &["websearch", "web_search", "google_web_search", "web"]),
+    (Role::Todo, &["todowrite", "todoread", "todo", "write_todos", "taskcreate", "taskupdate", "tasklist", "taskget"]),
+    (Role::Task, &["task", "agent", "spawn_agent", "subagent"]),
+];
+
+/// A tool that is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Wish {
+    /// As the author wrote it.
+    pub(super) written: String,
+    /// The tool's name.
+    pub(super) name: String,
+    /// Which calls; none is all.
+    pub(super) pattern: Option<String>,
+    /// What the tool does, where it is known.
+    pub(super) role: Option<Role>,
+}
+
+impl Wish {
+    /// Reads `Name` or `Name(pattern)`.
+    pub(super) fn read(written: &str) -> Self {
+        let written = written.trim();
+        let (name, pattern) = match written.split_once('(') {
+            Some((name, rest)) => (name.trim(), Some(rest.strip_suffix(')').unwrap_or(rest).to_owned())),
+            None => (written, None),
+        };
+        let pattern = pattern.filter(|pattern| !pattern.is_empty() && pattern != "*");
+        Self { written: written.to_owned(), name: name.to_owned(), pattern, role: role(name) }
+    }
+}
+
+/// What a tool of this name does.
+pub(super) fn role(name: &str) -> Option<Role> {
+    let name = name.to_ascii_lowercase();
+    NAMES.iter().find(|(_, names)| names.contains(&name.as_str())).map(|(role, _)| *role)
+}
+
+/// What a definition says of an agent's own tools.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Wishes {
+    /// Those that it wants; none is no wish.
+    pub(super) wanted: Option<Vec<Wish>>,
+    /// Those that it must not have.
+    pub(super) denied: Vec<Wish>,
+    /// Those for which somebody is asked first.
+    pub(super) asked: Vec<Wish>,
+    /// What it allows and forbids by rules depends on the call: the host is to be asked.
+    pub(super) by_rules: bool,
+    /// It must change nothing.
+    pub(super) readonly: bool,
+}
+
+impl Wishes {
+    /// Those of a brief, without the tools that the agent calls by its way back.
+    pub(super) fn of(brief: &AgentBrief, tools: &[ToolSpec]) -> Self {
+        let own = |written: &String| {
+            let wish = Wish::read(written);
+            let is_own = !wish.name.starts_with("mcp__") && tools.iter().all(|tool| tool.name != wish.name);
+            (is_own && !wish.name.is_empty()).then_some(wish)
+        };
+        let list = |names: &[String]| names.iter().filter_map(own).collect::<Vec<_>>();
+        let mut denied = list(&brief.disallowed_tools);
+        // A tool that the last rule for it forbids whatever the call is not there at all.
+        let last_of = |tool: &str| brief.rules.iter().rfind(|rule| rule.tool == tool);
+        for rule in &brief.rules {
+            let forbids =
+                rule.action == RuleAction::Deny && rule.pattern.as_deref().is_none_or(|pattern| pattern == "*");
+            if forbids && last_of(&rule.tool) == Some(rule) && rule.tool != "*" {
+                denied.extend(own(&rule.tool).filter(|wish| wish.pattern.is_none() && !denied.contains(wish)));
+            }
+        }
+        Self {
+            wanted: brief
+                .tools
+                .as_deref()
+                .map(|tools| if is_all(tools) { None } else { Some(list(tools)) })
+                .unwrap_or_default(),
+            denied,
+            asked: list(&brief.ask_tools),
+            by_rules: !brief.rules.is_empty(),
+            readonly: brief.readonly,
+        }
+    }
+
+    /// Whether the agent may have tools that do this, as far as names tell.
+    pub(super) fn has(&self, role: Role) -> bool {
+        let whole = |wish: &&Wish| wish.role == Some(role) && wish.pattern.is_none();
+        let changes = matches!(role, Role::Edit | Role::Write | Role::Run);
+        let wanted = self.wanted.as_ref().is_none_or(|wanted| wanted.iter().any(|wish| wish.role == Some(role)));
+        wanted && !self.denied.iter().any(|wish| whole(&wish)) && !(self.readonly && changes)
+    }
+}
+
+fn is_all(tools: &[String]) -> bool {
+    tools.iter().any(|tool| tool.trim() == "*")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_patterns_are_read() {
+        let check = |written: &str, name: &str, pattern: Option<&str>, role: Option<Role>| {
+            let pattern = pattern.map(str::to_owned);
+            let want = Wish { written: written.to_owned(), name: name.to_owned(), pattern, role };
+            assert_eq!(Wish::read(written), want);
+        };
+        check("Read", "Read", None, Some(Role::Read));
+        check("Bash(git log:*)", "Bash", Some("git log:*"), Some(Role::Run));
+        check("Bash(*)", "Bash", None, Some(Role::Run));
+        check("run_shell_command(git)", "run_shell_command", Some("git"), Some(Role::Run));
+        check("Edit(src/(a|b)/**)", "Edit", Some("src/(a|b)/**"), Some(Role::Edit));
+        check("Frobnicate", "Frobnicate", None, None);
+    }
+
+    fn wishes(brief: serde_json::Value) -> Wishes {
+        let tool =
+            ToolSpec { name: "ask_parent".to_owned(), description: String::new(), input_schema: serde_json::json!({}) };
+        Wishes::of(&serde_json::from_value(brief).expect("a brief"), &[tool])
+    }
+
+    #[test]
+    fn wishes_are_about_tools_of_the_agent() {
+        let got = wishes(
+            serde_json::json!({ "tools": ["Read", "ask_parent", "mcp__github__get"], "disallowed_tools": ["Bash(rm:*)"] }),
+        );
+        assert_eq!(got.wanted, Some(vec![Wish::read("Read")]));
+        assert!(got.has(Role::Read) && !got.has(Role::Run));
+        let all = wishes(serde_json::json!({ "tools": ["*"], "disallowed_tools": ["Write"], "readonly": true }));
+        assert!(all.wanted.is_none() && all.has(Role::Read) && !all.has(Role::Write) && !all.has(Role::Run));
+        assert!(!wishes(serde_json::json!({ "tools": [] })).has(Role::Read));
+        let rules = serde_json::json!({ "rules": [
+            { "action": "deny", "tool": "bash" }, { "action": "deny", "tool": "edit" },
+            { "action": "allow", "tool": "edit", "pattern": "*.md" },
+        ] });
+        let ruled = wishes(rules);
+        assert!(ruled.by_rules && !ruled.has(Role::Run) && ruled.has(Role::Edit));
+    }
+}

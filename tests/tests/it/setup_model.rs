@@ -1,0 +1,188 @@
+//! `setup model`: what there is on a machine, tried by the way that assistants go, and written into a configuration of which
+//! all else stays.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Stdio;
+
+use conformance::bed::SOON;
+use conformance::model_server::{ModelServer, Reply, Then};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::process::Command;
+
+use crate::HOST;
+
+/// The configuration of whoever runs `setup model`: comments, and a model of another name.
+const BEFORE: &str = "# mine\ndefault_model = \"old\" # the usual one\n\n[models.old]\nprovider = \"openai\"   # as it is\n\
+                      model = \"m\"\nbase_url = \"http://127.0.0.1:9\"\n\n[limits]\ndepth = 2\n";
+
+fn folder(config: Option<&str>) -> TempDir {
+    let dir = tempfile::tempdir().expect("a folder");
+    if let Some(config) = config {
+        std::fs::write(dir.path().join("config.toml"), config).expect("a file");
+    }
+    std::fs::create_dir(dir.path().join("bin")).expect("a folder");
+    dir
+}
+
+fn config(dir: &TempDir) -> String {
+    std::fs::read_to_string(dir.path().join("config.toml")).unwrap_or_default()
+}
+
+/// `setup model` with the places of a folder, an Ollama that is not there, and these variables.
+async fn setup(dir: &Path, args: &[&str], variables: &[(&str, &str)]) -> (Option<i32>, String, String) {
+    let mut command = Command::new(HOST);
+    command.args(["setup", "model"]).args(args).args(["--state", "state", "--config", "config.toml", "--no-project"]);
+    command
+        .current_dir(dir)
+        .env_clear()
+        .env("HOME", dir)
+        .env("PATH", dir.join("bin"))
+        .env("OLLAMA_HOST", "127.0.0.1:9");
+    command.envs(variables.iter().copied()).stdin(Stdio::null()).kill_on_drop(true);
+    let output = tokio::time::timeout(SOON, command.output()).await.expect("it ends").expect("it runs");
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+/// A program `name` on PATH and a login of it, without anything that works.
+fn log_in(dir: &Path, name: &str, file: &str, text: &str) {
+    let program = dir.join("bin").join(name);
+    std::fs::write(&program, "#!/bin/sh\nexit 1\n").expect("a file");
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("it can be run");
+    let file = dir.join(file);
+    std::fs::create_dir_all(file.parent().expect("a folder")).expect("made");
+    std::fs::write(file, text).expect("a file");
+}
+
+const LOGIN: &str = r#"{"claudeAiOauth":{"accessToken":"very-secret"}}"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_is_tried_and_written_and_all_else_stays() {
+    let server = ModelServer::start().await.expect("starts");
+    server.push(Reply::text("ok"));
+    let dir = folder(Some(BEFORE));
+    let key = dir.path().join("my.key");
+    std::fs::write(&key, "sk-secret-1\n").expect("a file");
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).expect("set");
+    let base = server.base_url().to_owned();
+    let args = ["anthropic", "--model", "m-2", "--base-url", &base, "--key-file", "my.key", "--write"];
+    let (code, out, said) = setup(dir.path(), &args, &[]).await;
+    assert_eq!(code, Some(0), "{out}{said}");
+    assert!(!format!("{out}{said}").contains("secret"), "no key is shown: {out}{said}");
+    assert!(said.contains("answered in"), "{said}");
+    assert!(said.contains("still use `old`"), "{said}");
+    let sent = &server.requests()[0];
+    assert_eq!((sent.header("x-api-key"), &sent.body["model"]), (Some("sk-secret-1"), &json!("m-2")));
+    let file = key.display();
+    let more = format!(
+        "\n[models.anthropic]\nprovider = \"anthropic\"\nmodel = \"m-2\"\nbase_url = \"{base}\"\napi_key_file = \"{file}\"\n"
+    );
+    let after = config(&dir);
+    assert!(after.contains(&more), "{after}");
+    assert_eq!(after.replace(&more, ""), BEFORE, "all else is as it was");
+    let added: String = more.lines().map(|line| format!("+ {line}\n")).collect();
+    for line in added.lines().filter(|line| line.len() > 2) {
+        assert!(out.contains(line), "{line}: {out}");
+    }
+    assert_eq!(std::fs::read_to_string(dir.path().join("config.toml.bak")).expect("kept"), BEFORE);
+
+    // One of that name is written over only where that is said.
+    let (code, _, said) = setup(dir.path(), &[&args[..], &["--no-test"]].concat(), &[]).await;
+    assert_eq!((code, said.contains("has [models.anthropic] already")), (Some(1), true), "{said}");
+    assert_eq!(config(&dir), after);
+    let again = ["anthropic", "--model", "m-3", "--base-url", &base, "--key-file", "my.key", "--write", "--no-test"];
+    let (code, out, said) = setup(dir.path(), &[&again[..], &["--replace", "--default"]].concat(), &[]).await;
+    assert_eq!(code, Some(0), "{out}{said}");
+    assert!(out.contains("- model = \"m-2\"") && out.contains("+ model = \"m-3\""), "{out}");
+    assert!(config(&dir).contains("default_model = \"anthropic\" # the usual one"), "{}", config(&dir));
+    assert_eq!(server.requests().len(), 1, "it was not asked again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_does_not_work_is_told_and_not_written() {
+    let server = ModelServer::start().await.expect("starts");
+    server.push(Reply::error(401, &json!({ "error": { "message": "no such key" } })));
+    let dir = folder(None);
+    let base = server.base_url().to_owned();
+    let variables = [("MY_KEY", "sk-secret-2")];
+    let args = ["openai", "--base-url", &base, "--key-env", "MY_KEY", "--write"];
+    let (code, out, said) = setup(dir.path(), &args, &variables).await;
+    assert_eq!(code, Some(1), "{out}{said}");
+    assert!(said.contains("no such key") && said.contains("nothing was written"), "{said}");
+    assert!(!said.contains("secret") && !dir.path().join("config.toml").exists());
+    let (code, out, _) = setup(dir.path(), &[&args[..], &["--json"]].concat(), &variables).await;
+    let told: Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!((code, &told["test"]["ok"], &told["written"]), (Some(1), &json!(false), &json!(false)), "{told}");
+
+    for (args, words) in [
+        (&["anthropic"][..], "ANTHROPIC_API_KEY is not set"),
+        (&["anthropic", "--key-file", "nowhere"][..], "which cannot be read"),
+        (&["claude", "--write"][..], "no program `claude` on PATH"),
+        (&["ollama"][..], "it does not answer"),
+        (&["nothing"][..], "nothing is called `nothing` here"),
+        (&[][..], "say what is to be used"),
+    ] {
+        let (code, _, said) = setup(dir.path(), args, &[]).await;
+        assert_eq!((code, said.contains(words)), (Some(2), true), "{args:?}: {said}");
+    }
+    // A configuration that is none stays as it is.
+    std::fs::write(dir.path().join("config.toml"), "default_model = [").expect("a file");
+    let (code, _, said) = setup(dir.path(), &["openai", "--no-test", "--write"], &[("OPENAI_API_KEY", "k")]).await;
+    assert_eq!((code, config(&dir).as_str()), (Some(1), "default_model = ["), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_ollama_tells_its_models_and_their_context() {
+    let server = ModelServer::start().await.expect("starts");
+    let raw = |value: Value| Reply::Raw {
+        status: 200,
+        headers: vec![("content-type".into(), "application/json".into())],
+        then: vec![Then::Write(value.to_string().into_bytes())],
+    };
+    let tags = json!({ "models": [{ "name": "qwen3:8b" }, { "name": "gemma3:4b" }] });
+    let show = json!({ "model_info": { "qwen3.context_length": 40_960 }, "capabilities": ["completion", "tools"] });
+    let host = server.base_url().to_owned();
+    let variables = [("OLLAMA_HOST", host.as_str())];
+    let has = || [tags.clone(), show.clone(), show.clone()].into_iter().for_each(|one| server.push(raw(one)));
+    let dir = folder(None);
+    has();
+    let (code, out, said) = setup(dir.path(), &["--list", "--json"], &variables).await;
+    let told: Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}{said}"));
+    let first = &told["items"][0];
+    assert_eq!((code, &first["what"], &first["ready"]), (Some(0), &json!("ollama"), &json!(true)), "{told}");
+    assert_eq!(first["models"][0], json!({ "name": "qwen3:8b", "context_tokens": 40_960, "tools": true }));
+    has();
+    let (code, _, said) = setup(dir.path(), &["ollama", "--write"], &variables).await;
+    assert_eq!((code, said.contains("qwen3:8b, gemma3:4b")), (Some(2), true), "{said}");
+    has();
+    server.push(Reply::text("ok"));
+    let (code, out, said) = setup(dir.path(), &["ollama", "--model", "qwen3:8b", "--write"], &variables).await;
+    assert_eq!(code, Some(0), "{out}{said}");
+    let want = "default_model = \"ollama\"\n\n[models.ollama]\nprovider = \"ollama\"\nmodel = \"qwen3:8b\"\n\
+                context_tokens = 32768\n";
+    assert_eq!(config(&dir), want);
+    let last = server.requests().pop().expect("asked");
+    assert_eq!((last.path.as_str(), &last.body["options"]["num_ctx"]), ("/api/chat", &json!(32_768)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn logins_are_found_and_nothing_of_them_is_shown() {
+    let dir = folder(Some("[models.m]\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"http://127.0.0.1:9\"\n"));
+    log_in(dir.path(), "claude", ".claude/.credentials.json", LOGIN);
+    std::fs::write(dir.path().join("bin/codex"), "").expect("a file");
+    let (code, out, said) = setup(dir.path(), &["--list"], &[]).await;
+    assert_eq!(code, Some(0), "{said}");
+    assert!(
+        out.lines().next().is_some_and(|line| line.starts_with("claude     ready")),
+        "what is ready comes first: {out}"
+    );
+    assert!(out.contains("no program `codex` on PATH") && !out.contains("very-secret"), "{out}");
+    let (code, out, said) = setup(dir.path(), &["claude", "--no-test", "--write"], &[]).await;
+    assert_eq!(code, Some(0), "{out}{said}");
+    assert!(config(&dir).starts_with("default_runner = \"claude\"\n"), "{}", config(&dir));
+    assert!(config(&dir).ends_with("\n[runners.claude]\nagent = \"claude\"\n"), "{}", config(&dir));
+    let (code, _, said) = setup(dir.path(), &["claude", "--model", "x"], &[]).await;
+    assert_eq!((code, said.contains("leave keys, addresses and models out")), (Some(2), true), "{said}");
+}
