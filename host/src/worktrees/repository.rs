@@ -124,10 +124,18 @@ pub(super) async fn holds(
     count.push(&not);
     let commits = of_files(&count).await?.text.trim().parse().unwrap_or(u64::MAX);
     let mut words = Vec::new();
+    // Somebody may have left the branch that it was made with.
+    let on = of_files(&["symbolic-ref", "--quiet", "--short", "HEAD"]).await;
+    let on = on.map(|said| said.text.trim().to_owned()).unwrap_or_default();
+    let place = match on.as_str() {
+        "" => ", on no branch",
+        on if branch.strip_prefix("refs/heads/") == Some(on) => "",
+        on => &format!(", the branch that is checked out is {on}"),
+    };
     match commits {
         0 => {}
-        1 => words.push("1 commit".to_owned()),
-        more => words.push(format!("{more} commits")),
+        1 => words.push(format!("1 commit{place}")),
+        more => words.push(format!("{more} commits{place}")),
     }
     match (files, status.cut) {
         (0, _) => {}
@@ -139,6 +147,15 @@ pub(super) async fn holds(
         words.push("an operation of git that is not done".to_owned());
     }
     Ok(words.join(" and "))
+}
+
+/// How many commits of a worktree are on no branch, and would be lost with it.
+#[cfg(feature = "cli")]
+pub(super) async fn on_no_branch(path: &str, git_dir: &str, mark: ProcessId) -> Result<u64, GitError> {
+    let count = ["rev-list", "--count", "HEAD", "--not", "--branches", "--tags", "--remotes"];
+    let all: Vec<&str> = ["--git-dir", git_dir, "--work-tree", path].into_iter().chain(count).collect();
+    let said = git(Path::new(path), mark, GIT_WITHIN, &all).await?;
+    Ok(said.text.trim().parse().unwrap_or(u64::MAX))
 }
 
 /// Removes a worktree: its files, and what the repository knows of it. With `force` whatever is in it.

@@ -160,6 +160,15 @@ pub(crate) async fn remove_kept(found: &Worktree, force: bool) -> Result<bool, S
     if modules && !force {
         return Err("files of submodules are in it; look at them, then give --force".to_owned());
     }
+    if let Some(git_dir) = found.git_dir.as_deref().filter(|_| !force) {
+        let lost = repository::on_no_branch(&found.path, git_dir, id).await.map_err(words)?;
+        if lost > 0 {
+            return Err(format!(
+                "{lost} commits in it are on no branch, and would be lost: give them one there (`git branch NAME`), or give \
+                 --force"
+            ));
+        }
+    }
     repository::remove(repository, id, &found.path, force).await.map_err(words)?;
     let branch = &found.branch;
     if !repository::has_branch(repository, id, branch).await.map_err(words)? {

@@ -52,6 +52,8 @@ const TOOLS: &[(Role, &[&str])] = &[
 ];
 /// Tools that change something: a definition that must not has none of them.
 const CHANGING: [&str; 4] = ["Bash", "Edit", "NotebookEdit", "Write"];
+/// What an assistant has whose definition says nothing of tools.
+const READING: [&str; 3] = ["Read", "Glob", "Grep"];
 /// Further tools of it, which do what no other agent's tools do.
 const FURTHER_TOOLS: [&str; 4] = ["Skill", "SlashCommand", "ExitPlanMode", "ToolSearch"];
 
@@ -113,14 +115,19 @@ fn tools(start: &Start<'_>, plan: &mut Plan) -> io::Result<()> {
 fn permissions(wishes: &Wishes, plan: &mut Plan) -> Value {
     let mut names = Vec::new();
     let (mut allow, mut deny, mut ask) = (vec![format!("mcp__{SERVER_NAME}")], Vec::new(), Vec::new());
-    if let Some(wanted) = &wishes.wanted {
+    // Without a word about tools it only reads, and has what rules are about.
+    let unsaid: Vec<Wish> = match wishes.all {
+        true => Vec::new(),
+        false => READING.map(Wish::read).into_iter().chain(wishes.ruled.iter().cloned()).collect(),
+    };
+    if let Some(wanted) = wishes.wanted.as_ref().or((!wishes.all).then_some(&unsaid)) {
         for wish in wanted {
             let own = own_names(wish);
             if own.is_empty() {
                 plan.lacks(format!("the tool `{}`", wish.written), "Claude Code has no tool of this name");
             }
             // With rules the host judges each call.
-            if !wishes.by_rules {
+            if !wishes.by_rules && !reads_anything(wish) {
                 allow.extend(own.iter().map(|name| with_pattern(name, wish)));
             }
             names.extend(own);
@@ -142,6 +149,12 @@ fn permissions(wishes: &Wishes, plan: &mut Plan) -> Value {
         deny.extend(CHANGING.map(str::to_owned));
     }
     json!({ "permissions": { "allow": allow, "deny": deny, "ask": ask } })
+}
+
+/// Whether it is a wish to read whatever there is. In the folder of the run it may without a word; for what is outside the
+/// host is asked.
+fn reads_anything(wish: &Wish) -> bool {
+    wish.pattern.is_none() && matches!(wish.role, Some(Role::Read | Role::Find | Role::Search))
 }
 
 /// The tools of Claude Code that a wish is about.
@@ -342,48 +355,4 @@ fn result_part(part: &Value) -> Part {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(brief: Value, args: &[&str], permissions_: Value, lacks: &[&str]) {
-        let brief = serde_json::from_value(brief).expect("a brief");
-        let mut plan = Plan::default();
-        let settings = permissions(&Wishes::of(&brief, &[]), &mut plan);
-        assert_eq!((plan.args, &settings["permissions"]), (args.iter().map(Into::into).collect(), &permissions_));
-        assert_eq!(plan.lacks.iter().map(|(what, _)| what.as_str()).collect::<Vec<_>>(), lacks);
-    }
-
-    #[test]
-    fn definitions_are_said_in_its_terms() {
-        let ours = "mcp__assistants";
-        let may = |allow: &[&str], deny: &[&str], ask: &[&str]| json!({ "allow": allow, "deny": deny, "ask": ask });
-        check(json!({}), &[], may(&[ours], &[], &[]), &[]);
-        check(json!({ "tools": [] }), &["--tools", ""], may(&[ours], &[], &[]), &[]);
-        let run = ["Bash(git log:*)", "TaskOutput", "TaskStop"];
-        let brief = json!({ "tools": ["Read", "Bash(git log:*)", "mcp__x__y", "grep", "Frob"], "ask_tools": ["Edit"] });
-        check(
-            brief,
-            &["--tools", "Bash,Grep,Read,TaskOutput,TaskStop"],
-            may(&[ours, "Read", run[0], run[1], run[2], "Grep"], &[], &["Edit"]),
-            &["the tool `Frob`"],
-        );
-        let brief = json!({ "tools": ["Read", "Write"], "disallowed_tools": ["WebFetch"], "readonly": true });
-        let deny = ["WebFetch", "Bash", "Edit", "NotebookEdit", "Write"];
-        check(brief, &["--tools", "Read"], may(&[ours, "Read", "Write"], &deny, &[]), &[]);
-        // With rules the host is asked; what the last of them forbids at all is not there.
-        let rules = json!({ "tools": ["Read", "Bash"], "rules": [
-            { "action": "allow", "tool": "Bash", "pattern": "ls*" }, { "action": "deny", "tool": "Edit" },
-        ] });
-        check(rules, &["--tools", "Bash,Read,TaskOutput,TaskStop"], may(&[ours], &["Edit"], &[]), &[]);
-    }
-
-    #[test]
-    fn models_of_others_are_known() {
-        for model in ["sonnet", "opus[1m]", "claude-sonnet-4-5", "anthropic/claude-opus-4-1"] {
-            assert!(is_model(model), "{model}");
-        }
-        for model in ["gpt-5", "gemini-2.5-pro", "qwen3:8b"] {
-            assert!(!is_model(model), "{model}");
-        }
-    }
-}
+mod tests;

@@ -95,6 +95,10 @@ pub(super) fn role(name: &str) -> Option<Role> {
 pub(super) struct Wishes {
     /// Those that it wants; none is no wish.
     pub(super) wanted: Option<Vec<Wish>>,
+    /// It wants all that there are.
+    pub(super) all: bool,
+    /// Those that rules give some calls of, or ask about.
+    pub(super) ruled: Vec<Wish>,
     /// Those that it must not have.
     pub(super) denied: Vec<Wish>,
     /// Those for which somebody is asked first.
@@ -130,6 +134,13 @@ impl Wishes {
                 .as_deref()
                 .map(|tools| if is_all(tools) { None } else { Some(list(tools)) })
                 .unwrap_or_default(),
+            all: brief.tools.as_deref().is_some_and(is_all),
+            ruled: brief
+                .rules
+                .iter()
+                .filter(|rule| rule.action != RuleAction::Deny)
+                .filter_map(|rule| own(&rule.tool))
+                .collect(),
             denied,
             asked: list(&brief.ask_tools),
             by_rules: !brief.rules.is_empty(),

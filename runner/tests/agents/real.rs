@@ -13,7 +13,7 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 use crate::host::{Host, SOON, Setup};
-use crate::stand_in::data;
+use crate::stand_in::{data, own_folder};
 
 /// How an agent is told what the script of its model says.
 struct Tools {
@@ -53,7 +53,7 @@ const GEMINI: Tools = Tools {
 };
 
 /// Says that something is skipped, also where the output of tests is kept back.
-fn skip(why: &str) {
+pub(crate) fn skip(why: &str) {
     writeln!(std::io::stderr(), "skipped: {why}").expect("stderr is open");
 }
 
@@ -94,10 +94,7 @@ impl Real {
         let mut out = BufReader::new(api.stdout.take().expect("piped"));
         timeout(SOON, out.read_line(&mut line)).await.expect("soon").expect("reads");
         let port = line.trim().parse().expect("a port");
-        // Some take no settings, and start no sandbox, below a folder that others can write to.
-        let cache = PathBuf::from(std::env::var_os("HOME").expect("a home")).join(".cache");
-        std::fs::create_dir_all(&cache).expect("a folder");
-        let home = tempfile::Builder::new().prefix("assistant-runner-test-").tempdir_in(cache).expect("a folder");
+        let home = own_folder();
         let work = home.path().join("work");
         std::fs::create_dir(&work).expect("a folder");
         let (env, more) = access(name, port, home.path());

@@ -12,6 +12,25 @@ pub(crate) fn data() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data")
 }
 
+/// Where folders of tests are that only their owner writes to: some agents take no settings, and start no sandbox, elsewhere.
+fn cache() -> PathBuf {
+    let cache = PathBuf::from(std::env::var_os("HOME").expect("a home")).join(".cache");
+    std::fs::create_dir_all(&cache).expect("a folder");
+    cache
+}
+
+/// A new folder there.
+pub(crate) fn own_folder() -> TempDir {
+    tempfile::Builder::new().prefix("assistant-runner-test-").tempdir_in(cache()).expect("a folder")
+}
+
+/// Whether others may write to where those folders are: Gemini CLI is not run there.
+pub(crate) fn others_write_there() -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    let open = |folder: &Path| std::fs::metadata(folder).expect("is there").permissions().mode() & 0o022 != 0;
+    cache().ancestors().any(open)
+}
+
 /// A stand-in for one agent, and its folder.
 pub(crate) struct StandIn {
     pub(crate) setup: Setup,
@@ -21,7 +40,7 @@ pub(crate) struct StandIn {
 impl StandIn {
     /// For the agent of this name.
     pub(crate) fn of(name: &'static str) -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = own_folder();
         let more = ["--play".to_owned(), folder.path().join("play").display().to_string()];
         let program = data().join("stand_in.py");
         let home = folder.path().to_owned();

@@ -3,7 +3,8 @@
 
 use serde_json::{Map, Value};
 
-use super::{Policy, ToolName, Verdict};
+use super::paths::Resolved;
+use super::{Policy, ToolName, Verdict, subject};
 use crate::registry::{bare, fold, is_all};
 use crate::servers::presets::What;
 use crate::tools::grants;
@@ -13,6 +14,8 @@ use crate::tools::talk::ASKING;
 pub(super) const AGENT: &str = "an agent\u{0}";
 /// What stands for a rule where somebody is asked because there is none.
 pub(crate) const NO_RULE: &str = "no rule is about it";
+/// The same where it reads or changes what is not in the folder of its run.
+const OUTSIDE: &str = "what it is about is not in the folder of the run";
 /// The tools that an agent gets from this host, as it may call them: each is judged when it is called.
 const OURS: &str = "mcp__assistants__";
 /// Tools of agents that only look, folded, beside those that read files.
@@ -127,8 +130,16 @@ impl Policy {
         };
         match verdict {
             Verdict::Allow if !given => Verdict::Ask { rule: NO_RULE.to_owned() },
+            Verdict::Allow if self.leads_outside(tool, does, arguments) => Verdict::Ask { rule: OUTSIDE.to_owned() },
             verdict => verdict,
         }
+    }
+
+    /// Whether a call is about files that are not in the folder of the run, or nobody can tell.
+    fn leads_outside(&self, tool: ToolName<'_>, does: Option<What>, arguments: &Map<String, Value>) -> bool {
+        let of_files = matches!(does, Some(What::Read | What::List | What::Search | What::Write | What::Edit));
+        let inside = |path: String| Resolved::of(self.folder.as_deref(), &path).is_ok_and(|path| path.is_inside());
+        of_files && !subject::paths(tool, arguments).is_ok_and(|paths| paths.into_iter().all(inside))
     }
 
     /// The same rules for who must change nothing by tools of its own, whatever they say.

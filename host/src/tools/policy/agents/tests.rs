@@ -50,6 +50,22 @@ fn what_a_definition_names_it_gives() {
 }
 
 #[test]
+fn what_is_not_in_the_folder_of_the_run_is_asked_about() {
+    let path = |path: &str| json!({ "file_path": path });
+    for (tool, keys) in
+        [("Read", "tools: [Read]"), ("Read", "model: m"), ("Write", "tools: [Write]"), ("Read", "readonly: true")]
+    {
+        check(keys, tool, path("src/a.rs"), "+");
+        check(keys, tool, path(&format!("{}/src/a.rs", env!("CARGO_MANIFEST_DIR"))), "+");
+        for outside in ["/etc/passwd", "../Cargo.toml", "~/.ssh/id_rsa"] {
+            check(keys, tool, path(outside), "? what it is about is not in the folder of the run");
+        }
+    }
+    check("tools: [Grep]", "Grep", json!({ "pattern": "a" }), "+");
+    check("tools: [Grep]", "Grep", json!({ "pattern": "a", "path": "/etc" }), "?");
+}
+
+#[test]
 fn what_is_denied_and_what_is_asked_first() {
     let run = |command: &str| json!({ "command": command });
     check("tools: [Bash]\ndisallowedTools: ['Bash(rm:*)']", "Bash", run("rm x"), "- `Bash(rm:*)` is denied");

@@ -1,0 +1,47 @@
+use super::*;
+
+fn check(brief: Value, args: &[&str], permissions_: Value, lacks: &[&str]) {
+    let brief = serde_json::from_value(brief).expect("a brief");
+    let mut plan = Plan::default();
+    let settings = permissions(&Wishes::of(&brief, &[]), &mut plan);
+    assert_eq!((plan.args, &settings["permissions"]), (args.iter().map(Into::into).collect(), &permissions_));
+    assert_eq!(plan.lacks.iter().map(|(what, _)| what.as_str()).collect::<Vec<_>>(), lacks);
+}
+
+#[test]
+fn definitions_are_said_in_its_terms() {
+    let ours = "mcp__assistants";
+    let may = |allow: &[&str], deny: &[&str], ask: &[&str]| json!({ "allow": allow, "deny": deny, "ask": ask });
+    check(json!({}), &["--tools", "Glob,Grep,Read"], may(&[ours], &[], &[]), &[]);
+    check(json!({ "tools": ["*"] }), &[], may(&[ours], &[], &[]), &[]);
+    let asks = json!({ "rules": [{ "action": "ask", "tool": "bash" }, { "action": "deny", "tool": "edit" }] });
+    let tools = "Bash,Glob,Grep,Read,TaskOutput,TaskStop";
+    check(asks, &["--tools", tools], may(&[ours], &["Edit"], &[]), &[]);
+    check(json!({ "tools": [] }), &["--tools", ""], may(&[ours], &[], &[]), &[]);
+    let run = ["Bash(git log:*)", "TaskOutput", "TaskStop"];
+    let brief = json!({ "tools": ["Read", "Bash(git log:*)", "mcp__x__y", "grep", "Frob"], "ask_tools": ["Edit"] });
+    check(
+        brief,
+        &["--tools", "Bash,Grep,Read,TaskOutput,TaskStop"],
+        may(&[ours, run[0], run[1], run[2]], &[], &["Edit"]),
+        &["the tool `Frob`"],
+    );
+    let brief = json!({ "tools": ["Read", "Write"], "disallowed_tools": ["WebFetch"], "readonly": true });
+    let deny = ["WebFetch", "Bash", "Edit", "NotebookEdit", "Write"];
+    check(brief, &["--tools", "Read"], may(&[ours, "Write"], &deny, &[]), &[]);
+    // With rules the host is asked; what the last of them forbids at all is not there.
+    let rules = json!({ "tools": ["Read", "Bash"], "rules": [
+        { "action": "allow", "tool": "Bash", "pattern": "ls*" }, { "action": "deny", "tool": "Edit" },
+    ] });
+    check(rules, &["--tools", "Bash,Read,TaskOutput,TaskStop"], may(&[ours], &["Edit"], &[]), &[]);
+}
+
+#[test]
+fn models_of_others_are_known() {
+    for model in ["sonnet", "opus[1m]", "claude-sonnet-4-5", "anthropic/claude-opus-4-1"] {
+        assert!(is_model(model), "{model}");
+    }
+    for model in ["gpt-5", "gemini-2.5-pro", "qwen3:8b"] {
+        assert!(!is_model(model), "{model}");
+    }
+}
