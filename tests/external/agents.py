@@ -135,7 +135,8 @@ def of_anthropic(home, url):
 
 def of_codex(_home, url):
     provider = {"name": "played", "base_url": f"{url}/v1", "wire_api": "responses", "env_key": "PLAYED_KEY"}
-    settings = {"model": "played", "model_provider": "played"}
+    # Where its sandbox may write a folder, it makes an empty `.git` there; of the system's that would make a project.
+    settings = {"model": "played", "model_provider": "played", "sandbox_workspace_write.exclude_slash_tmp": True}
     settings |= {f"model_providers.played.{key}": value for key, value in provider.items()}
     return {"PLAYED_KEY": "none"}, [word for key, value in settings.items() for word in ("-c", f"{key}={json.dumps(value)}")]
 

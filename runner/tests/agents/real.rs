@@ -150,6 +150,8 @@ fn access(name: &str, port: u16, home: &Path) -> (Vec<(&'static str, String)>, V
                     "model_providers.x={{name=\"x\",base_url=\"{url}/v1\",env_key=\"OPENAI_API_KEY\",wire_api=\"responses\"}}"
                 ),
                 "model_provider=\"x\"".to_owned(),
+                // It makes an empty `.git` where its sandbox may write; that of the system's folder would make a project.
+                "sandbox_workspace_write.exclude_slash_tmp=true".to_owned(),
             ];
             let more = provider.into_iter().flat_map(|setting| ["-c".to_owned(), setting]).collect();
             (vec![("OPENAI_API_KEY", "x".to_owned())], more)
