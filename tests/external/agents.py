@@ -12,14 +12,13 @@ import json
 import os
 import pathlib
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 
+import bed
 import played
 
-RUN_SECS_MAX = 100
 GONE_SECS_MAX = 20
 MARK = "ASSISTANT_PROCESS_ID="
 """Whatever an assistant's runner starts has it in its environment."""
@@ -83,20 +82,8 @@ class Bed:
 
     def ours(self, *command, fails=False):
         """What one of our commands prints. It has to succeed."""
-        words = [str(word) for word in [self.binary, *command, *self.places]]
-        done = subprocess.run(
-            words,
-            cwd=self.project,
-            env=self.env,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=RUN_SECS_MAX,
-        )
-        if self.show:
-            print(f"$ {' '.join(map(str, command))}", *(done.stdout + done.stderr).splitlines(), sep="\n  ")
-        assert fails or done.returncode == 0, f"{command} ended with {done.returncode}: {done.stdout[-800:]}{done.stderr[-800:]}"
-        return done.stdout
+        words = [self.binary, *command, *self.places]
+        return bed.run(words, self.project, self.env, self.show, None if fails else 0)[0]
 
     def lines(self, *command):
         return [json.loads(line) for line in self.ours(*command, "--json").splitlines()]
@@ -107,7 +94,7 @@ class Bed:
 
     def ended(self, process):
         """How a process ended."""
-        self.ours("wait", process, "--timeout", RUN_SECS_MAX - 10, fails=True)
+        self.ours("wait", process, "--timeout", bed.RUN_SECS_MAX - 10, fails=True)
         return self.row(process)
 
     def row(self, process):
@@ -117,7 +104,7 @@ class Bed:
 
     def until(self, what, process, look):
         """What `look` gives as soon as that is something; not later than the process ends."""
-        for _ in range(RUN_SECS_MAX * 5):
+        for _ in range(bed.RUN_SECS_MAX * 5):
             done = self.row(process)["done"]
             found = look()
             if found:
@@ -159,71 +146,71 @@ def of_gemini(home, url):
 SET_UP = {"claude": of_anthropic, "codex": of_codex, "opencode": of_opencode, "gemini": of_gemini}
 
 
-def asks_and_uses_the_answer(bed, model):
-    process = bed.process = bed.spawn("TASK-ASK: look, ask, and tell.")
-    question = bed.until("a question", process, lambda: json.loads(bed.ours("questions", "--json"))["questions"])[0]
+def asks_and_uses_the_answer(machine, model):
+    process = machine.process = machine.spawn("TASK-ASK: look, ask, and tell.")
+    question = machine.until("a question", process, lambda: json.loads(machine.ours("questions", "--json"))["questions"])[0]
     assert question["question"] == "Which colour?" and question["process_id"] == process, question
-    bed.ours("reply", process, "deep-blue")
-    row = bed.ended(process)
-    [ended] = [json.loads(line) for line in bed.ours("wait", process, "--json").splitlines() if '"kind"' in line] or [row]
-    assert row["status"] == "finished", (row, bed.ours("logs", process, fails=True))
-    assert "The shell says from-the-shell-42; you say blue." in json.dumps(ended) + bed.ours("logs", process), ended
+    machine.ours("reply", process, "deep-blue")
+    row = machine.ended(process)
+    [ended] = [json.loads(line) for line in machine.ours("wait", process, "--json").splitlines() if '"kind"' in line] or [row]
+    assert row["status"] == "finished", (row, machine.ours("logs", process, fails=True))
+    assert "The shell says from-the-shell-42; you say blue." in json.dumps(ended) + machine.ours("logs", process), ended
     assert any("PROMPT-OF-THE-WORKER" in body for body in model.bodies), "the prompt did not come"
 
 
-def tells_what_it_did_and_used(bed, _model):
-    row, log = bed.row(bed.process), bed.ours("logs", bed.process, "--json")
+def tells_what_it_did_and_used(machine, _model):
+    row, log = machine.row(machine.process), machine.ours("logs", machine.process, "--json")
     assert "from-the-shell" in log and "ask_parent" in log, log
     used = json.dumps(row["usage"])
     tokens = sum(value for key, value in row["usage"].items() if key.endswith("_tokens") and isinstance(value, int))
     assert tokens >= 2 * sum(played.USAGE), used
 
 
-def goes_on_where_it_ended(bed, _model):
-    [resumed] = bed.lines("resume", bed.process, "--query", "TASK-AGAIN: what were you told?")
-    row = bed.ended(resumed["process_id"])
+def goes_on_where_it_ended(machine, _model):
+    [resumed] = machine.lines("resume", machine.process, "--query", "TASK-AGAIN: what were you told?")
+    row = machine.ended(resumed["process_id"])
     assert row["status"] == "finished", row
-    assert "I was told before." in bed.ours("logs", resumed["process_id"], "--json"), bed.ours("logs", resumed["process_id"])
+    assert "I was told before." in machine.ours("logs", resumed["process_id"], "--json"), machine.ours("logs", resumed["process_id"])
 
 
-def is_cancelled(bed, _model):
-    process = sleeps(bed)
-    bed.ours("cancel", process)
-    assert bed.ended(process)["status"] == "cancelled"
+def is_cancelled(machine, _model):
+    process = sleeps(machine)
+    machine.ours("cancel", process)
+    assert machine.ended(process)["status"] == "cancelled"
     gone(process)
 
 
-def dies_with_its_host(bed, _model):
-    process = sleeps(bed)
-    host = json.loads(bed.ours("status", "--json"))["host"]["pid"]
+def dies_with_its_host(machine, _model):
+    process = sleeps(machine)
+    host = json.loads(machine.ours("status", "--json"))["host"]["pid"]
     os.kill(host, signal.SIGKILL)
     gone(process)
-    assert bed.row(process)["reason"] == "host_lost", bed.row(process)
+    assert machine.row(process)["reason"] == "host_lost", machine.row(process)
 
 
-def dies_with_its_runner(bed, _model):
-    process = sleeps(bed)
+def dies_with_its_runner(machine, _model):
+    process = sleeps(machine)
     runner = next(pid for pid, words in marked(process) if "assistant" in words[0] and "cli" in words)
     os.kill(runner, signal.SIGKILL)
-    row = bed.ended(process)
+    row = machine.ended(process)
     assert row["reason"] == "runner_exited", row
     gone(process)
 
 
-def fails_with_its_agent(bed, _model):
-    process = sleeps(bed)
-    [agent, *_] = [pid for pid, words in marked(process) if any(bed.name in word for word in words[:2])]
-    for pid, _ in [one for one in marked(process) if any(bed.name in word for word in one[1][:2]) and "cli" not in one[1]]:
+def fails_with_its_agent(machine, _model):
+    process = sleeps(machine)
+    [agent, *_] = [pid for pid, words in marked(process) if any(machine.name in word for word in words[:2])]
+    for pid, _ in [one for one in marked(process) if any(machine.name in word for word in one[1][:2]) and "cli" not in one[1]]:
         kill(pid)
-    row = bed.ended(process)
+    row = machine.ended(process)
     assert row["status"] == "failed" and agent, row
     gone(process)
 
 
-def sleeps(bed):
+def sleeps(machine):
     """A process whose agent waits for a command that sleeps."""
-    process = bed.spawn("TASK-SLEEP: sleep.")
-    bed.until("the sleep", process, lambda: any(SLEEPS in " ".join(words) for _, words in marked(process)))
+    process = machine.spawn("TASK-SLEEP: sleep.")
+    machine.until("the sleep", process, lambda: any(SLEEPS in " ".join(words) for _, words in marked(process)))
     return process
 
 
@@ -287,23 +274,16 @@ def of_its_owner_only(folder):
 
 def tried(name, program, binary, show):
     """Makes all checks with one agent; how many failed."""
-    failed, model, place = 0, played.Models(says), of_its_owner_only(program.parent)
+    model, place = played.Models(says), of_its_owner_only(program.parent)
     if place is None and name == "gemini":
         print(f"skip {name}: others may write to every folder that there is for it", flush=True)
         return 0
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True, dir=place) as home:
-        bed = Bed(name, program, binary, pathlib.Path(home), model.url, show)
+        machine = Bed(name, program, binary, pathlib.Path(home), model.url, show)
         try:
-            for check in CHECKS:
-                try:
-                    check(bed, model)
-                    print(f"ok   {name}_{check.__name__}", flush=True)
-                except Exception as error:
-                    failed += 1
-                    print(f"FAIL {name}_{check.__name__}: {type(error).__name__}: {error}".replace("\n", " "), flush=True)
+            return bed.failures(CHECKS, machine, model, prefix=f"{name}_")
         finally:
-            bed.ours("stop", "--force", fails=True)
-    return failed
+            machine.ours("stop", "--force", fails=True)
 
 
 if __name__ == "__main__":

@@ -15,9 +15,9 @@ import sys
 import tempfile
 import time
 
+import bed
 import played
 
-RUN_SECS_MAX = 120
 SUBJECTS = ["python", "rust", "sql", "css", "docker", "kubernetes", "terraform", "swift", "kotlin", "haskell"]
 JOBS = [
     ("security-auditor", "Finds security holes: injection, missing checks of rights, leaked secrets"),
@@ -99,19 +99,7 @@ class Machine:
 
     def run(self, *words, code=0):
         """What a command says on stdout and stderr."""
-        done = subprocess.run(
-            [str(self.binary), *words],
-            cwd=self.project,
-            env=self.env,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=RUN_SECS_MAX,
-        )
-        if self.show:
-            print(f"$ assistant-host {' '.join(words)}", *(done.stdout + done.stderr).splitlines(), sep="\n  ")
-        assert code is None or done.returncode == code, f"{words} ended with {done.returncode}: {done.stdout}{done.stderr}"
-        return done.stdout, done.stderr
+        return bed.run([self.binary, *words], self.project, self.env, self.show, code)
 
 
 def gives_the_first_useful_answer(machine):
@@ -176,20 +164,13 @@ def main(folder, binary, *words):
     if not program.exists():
         print(f"skip first day: claude is not in {folder}", flush=True)
         return 0
-    failed, model = 0, played.Models(says)
+    model = played.Models(says)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
         machine = Machine(program, pathlib.Path(binary).resolve(), pathlib.Path(home).resolve(), model.url, "--show" in words)
         try:
-            for step in STEPS:
-                try:
-                    step(machine)
-                    print(f"ok   {step.__name__}", flush=True)
-                except Exception as error:
-                    failed += 1
-                    print(f"FAIL {step.__name__}: {type(error).__name__}: {error}".replace("\n", " "), flush=True)
+            return 1 if bed.failures(STEPS, machine) else 0
         finally:
             machine.run("stop", "--force", code=None)
-    return 1 if failed else 0
 
 
 if __name__ == "__main__":
