@@ -60,7 +60,8 @@ pub(super) async fn run(places: &Places, args: RunArgs) -> Result<u8, Failure> {
 async fn at(seat: &Seat, args: &RunArgs, interrupted: JoinHandle<()>) -> Result<u8, Failure> {
     let spawned = seat.try_call("spawn_assistant", arguments(args)?).await?.map_err(|refused| not_spawned(&refused))?;
     tell_spawned(&spawned);
-    let mut following = Following { asked: json!({ "process_id": spawned["process_id"] }), live: Live::begin() };
+    let asked = json!({ "process_id": spawned["process_id"] });
+    let mut following = Following { asked, live: Live::begin(), has_door: !args.embedded };
     tokio::select! {
         ended = following.until_ended(seat) => ended?,
         _ = interrupted => {
@@ -120,6 +121,8 @@ struct Following {
     /// What `read_log` is asked next.
     asked: Value,
     live: Live,
+    /// Other commands reach the host, so that a question can be answered.
+    has_door: bool,
 }
 
 impl Following {
@@ -129,14 +132,35 @@ impl Following {
         self.asked["wait_ms"] = json!(WAIT_MS);
         loop {
             let answer = seat.call("read_log", self.asked.clone()).await?;
+            let mut asks = false;
             for event in answer["events"].as_array().into_iter().flatten() {
-                self.live.event(event["kind"].as_str().unwrap_or_default(), &event["data"]);
+                let (kind, data) = (event["kind"].as_str().unwrap_or_default(), &event["data"]);
+                self.live.event(kind, data);
+                asks |= kind == "message" && data["kind"] == "question";
+            }
+            if asks {
+                self.tell_questions(seat).await?;
             }
             self.asked["cursor"] = answer["next_cursor"].clone();
             if answer["done"] == true && answer["more"] != true {
                 return Ok(());
             }
         }
+    }
+
+    /// Tells what the process waits to be told, and how that is done.
+    async fn tell_questions(&self, seat: &Seat) -> Result<(), Failure> {
+        let pending = seat.call("get_pending_questions", json!({ "process_id": self.asked["process_id"] })).await?;
+        for one in pending["questions"].as_array().into_iter().flatten() {
+            let text = |key: &str| one_line(one[key].as_str().unwrap_or_default());
+            self.live.say(&format!("  asks: {}", text("question")));
+            let how = match self.has_door {
+                true => format!("`assistant-host reply {} ANSWER` answers it", short(&text("process_id"))),
+                false => "nobody can answer it here; without --embedded `assistant-host reply` does".to_owned(),
+            };
+            self.live.say(&format!("  {how}"));
+        }
+        Ok(())
     }
 
     async fn cancel(&mut self, seat: &Seat) -> Result<(), Failure> {

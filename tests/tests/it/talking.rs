@@ -130,6 +130,18 @@ fn questions_are_listed_and_answered() {
     assert!(code == Some(0) && stdout.contains("it is blue"), "{stdout}");
     let (code, _, stderr) = doors.run(&["reply", &process, "red"]);
     assert!(code == Some(1) && stderr.contains("has asked you nothing"), "{stderr}");
+    let mut command = doors.command(&["run", "go", "--assistant", "asks"]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut run = command.spawn().expect("it runs");
+    let mut told = BufReader::new(run.stderr.take().expect("a pipe")).lines().map(|line| line.expect("text"));
+    assert!(told.any(|line| line == "  asks: red or blue?"), "what it waits for is told where it was started");
+    let how = told.next().expect("how it is answered");
+    let words: Vec<&str> = how.trim().trim_start_matches("`assistant-host ").split(' ').collect();
+    assert!(words[0] == "reply" && how.ends_with(" ANSWER` answers it"), "{how}");
+    assert_eq!(doors.run(&["reply", words[1], "green"]).0, Some(0));
+    assert!(told.last().is_some_and(|line| line.starts_with("finished ")), "it goes on");
+    let run = run.wait_with_output().expect("ends");
+    assert!(run.status.success() && String::from_utf8_lossy(&run.stdout).contains("it is green"), "{run:?}");
 }
 
 #[test]

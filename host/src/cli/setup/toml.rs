@@ -28,7 +28,7 @@ pub(super) fn put(text: &str, under: &str, name: &str, fields: &super::edit::Fie
 }
 
 /// Sets a value; what stands around it, as a comment behind it, stays.
-fn set(entry: &mut dyn TableLike, key: &str, mut value: toml_edit::Value) {
+pub(super) fn set(entry: &mut dyn TableLike, key: &str, mut value: toml_edit::Value) {
     match entry.get_mut(key).and_then(Item::as_value_mut) {
         Some(old) => {
             *value.decor_mut() = old.decor().clone();
@@ -38,11 +38,13 @@ fn set(entry: &mut dyn TableLike, key: &str, mut value: toml_edit::Value) {
     }
 }
 
-fn input(value: &Value) -> Option<toml_edit::Value> {
+/// The same value in TOML; none where that has none, or where it is a table.
+pub(super) fn input(value: &Value) -> Option<toml_edit::Value> {
     match value {
         Value::Bool(value) => Some((*value).into()),
         Value::String(value) => Some(value.into()),
+        Value::Number(value) => value.as_i64().map(Into::into),
         Value::Array(values) => values.iter().map(input).collect::<Option<Array>>().map(toml_edit::Value::Array),
-        Value::Null | Value::Number(_) | Value::Object(_) => None,
+        Value::Null | Value::Object(_) => None,
     }
 }

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use serde_json::{Map, Value};
-use toml_edit::{Array, DocumentMut, Item, Table, TableLike};
+use toml_edit::{DocumentMut, Item, Table, TableLike};
 
 use super::ModelArgs;
 use super::plan::Plan;
+use crate::cli::setup::toml::{input, set};
 use crate::config::Config;
 use crate::runners::OWN;
 
@@ -89,27 +90,6 @@ fn fill(entry: &mut dyn TableLike, fields: &Map<String, Value>) -> Option<()> {
         set(entry, key, input(value)?);
     }
     Some(())
-}
-
-/// Sets a value; what stands around it, as a comment behind it, stays.
-fn set(entry: &mut dyn TableLike, key: &str, mut value: toml_edit::Value) {
-    match entry.get_mut(key).and_then(Item::as_value_mut) {
-        Some(old) => {
-            *value.decor_mut() = old.decor().clone();
-            *old = value;
-        }
-        None => _ = entry.insert(key, Item::Value(value)),
-    }
-}
-
-fn input(value: &Value) -> Option<toml_edit::Value> {
-    match value {
-        Value::Bool(value) => Some((*value).into()),
-        Value::String(value) => Some(value.into()),
-        Value::Number(value) => value.as_i64().map(Into::into),
-        Value::Array(values) => values.iter().map(input).collect::<Option<Array>>().map(toml_edit::Value::Array),
-        Value::Null | Value::Object(_) => None,
-    }
 }
 
 /// Sets a default where the file has it, or has others.
