@@ -32,7 +32,7 @@ pub use by::{Files, Launcher, SLOW_LAUNCH_MS, Servers, Words};
 pub(crate) use child::Child;
 pub(crate) use end::end_there;
 pub(crate) use fill::{fault, placeholders};
-pub(crate) use git::{GitError, Said, git};
+pub(crate) use git::{GitError, Said, git, git_picking};
 pub(crate) use hook::run_hook;
 pub(crate) use server::{ServerProgram, launch_server, launch_server_inside};
 pub(crate) use site::{Inside, Site};
