@@ -18,6 +18,7 @@ mod bwrap;
 mod containers;
 mod dies;
 mod fleet;
+mod inside;
 mod names;
 mod ssh;
 mod standins;
