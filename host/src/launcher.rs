@@ -34,6 +34,7 @@ pub(crate) use end::end_there;
 pub(crate) use fill::{fault, placeholders};
 pub(crate) use git::{GitError, Said, git, git_picking};
 pub(crate) use hook::run_hook;
+pub(crate) use mounts::WORKTREES;
 pub(crate) use server::{ServerProgram, launch_server, launch_server_inside};
 pub(crate) use site::{Inside, Site};
 pub(crate) use strays::Strays;

@@ -9,7 +9,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::RunnerCommand;
-use super::mounts::Mount;
+use super::mounts::{Mount, volumes};
 
 /// What stands for something else.
 pub(crate) const PLACEHOLDERS: &[&str] = &[
@@ -86,7 +86,7 @@ pub(super) fn fill<'w>(words: impl Iterator<Item = &'w String>, world: &World<'_
             }
             "{shell}" => filled.push(line(world)?),
             "{mounts}" => filled.extend(world.mounts.iter().flat_map(Mount::bubblewrap)),
-            "{volumes}" => filled.extend(world.mounts.iter().filter_map(Mount::volume).collect::<Result<Vec<_>, _>>()?),
+            "{volumes}" => filled.extend(volumes(world.mounts)?),
             word if word.contains("{env}") || word.contains("{variable}") => {
                 for (name, value) in world.told {
                     let mut pair = OsString::from(format!("{name}="));

@@ -14,7 +14,7 @@ const SHOWN: &[&str] = &["/run/systemd/resolve", "/run/current-system"];
 const FOLDERS: &[&str] = &["HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "TMPDIR"];
 
 /// The folder in the state directory that assistants may work in.
-const WORKTREES: &str = "worktrees";
+pub(crate) const WORKTREES: &str = "worktrees";
 
 /// How a path is seen. Of the same path, the last of these counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,26 +62,40 @@ impl Mount {
         }
     }
 
-    /// As an argument of podman and docker; what is hidden is nothing there.
+    /// As an argument of podman and docker.
     ///
-    /// An error is one in words: a path that cannot be written so.
-    pub(super) fn volume(&self) -> Option<Result<OsString, String>> {
-        let access = match self.how {
-            How::Covered | How::Hidden | How::HiddenFile => return None,
-            How::Read => ":ro",
-            How::Write => ":rw",
-        };
+    /// # Errors
+    /// In words: a path that cannot be written so.
+    fn volume(&self) -> Result<OsString, String> {
         let colon = |path: &PathBuf| path.as_os_str().as_encoded_bytes().contains(&b':');
         if let Some(path) = [&self.path, &self.at].into_iter().find(|path| colon(path)) {
-            return Some(Err(format!("{} has a colon in it, which a container cannot be given", path.display())));
+            return Err(format!("{} has a colon in it, which a container cannot be given", path.display()));
         }
-        let mut volume = OsString::from("--volume=");
-        volume.push(&self.path);
-        volume.push(":");
-        volume.push(&self.at);
-        volume.push(access);
-        Some(Ok(volume))
+        let shown = |path: &Path, access: &str| -> OsString {
+            ["--volume=".as_ref(), path.as_os_str(), ":".as_ref(), self.at.as_os_str(), access.as_ref()]
+                .into_iter()
+                .collect()
+        };
+        Ok(match self.how {
+            How::Covered | How::Hidden => ["--tmpfs=".as_ref(), self.at.as_os_str()].into_iter().collect(),
+            How::HiddenFile => shown(Path::new("/dev/null"), ":ro"),
+            How::Read => shown(&self.path, ":ro"),
+            How::Write => shown(&self.path, ":rw"),
+        })
     }
+}
+
+/// What a process sees as arguments of podman and docker, where nothing of the machine is seen by itself: what is hidden is
+/// told where something around it is shown. Each place is told once.
+///
+/// # Errors
+/// In words: a path that cannot be written so.
+pub(super) fn volumes(mounts: &[Mount]) -> Result<Vec<OsString>, String> {
+    let last = |at: &usize| mounts[at + 1..].iter().all(|later| later.at != mounts[*at].at);
+    let told: Vec<&Mount> = (0..mounts.len()).filter(last).map(|at| &mounts[at]).collect();
+    let around = |at: usize| told[..at].iter().rfind(|around| told[at].at.starts_with(&around.at));
+    let counts = |at: &usize| !told[*at].how.hides() || around(*at).is_some_and(|around| !around.how.hides());
+    (0..told.len()).filter(counts).map(|at| told[at].volume()).collect()
 }
 
 /// What a process is fenced in with.
@@ -210,11 +224,28 @@ mod tests {
     }
 
     #[test]
-    fn a_volume_has_no_colon() {
-        let of = |path: &str, how| Mount { path: path.into(), how, at: path.into() }.volume();
-        assert_eq!(of("/a b", How::Read), Some(Ok("--volume=/a b:/a b:ro".into())));
-        assert_eq!(of("/a", How::Write), Some(Ok("--volume=/a:/a:rw".into())));
-        assert_eq!(of("/a", How::Hidden), None);
-        assert!(of("/a:b", How::Read).is_some_and(|told| told.is_err()));
+    fn volumes_show_and_hide() {
+        let check = |mounts: &[(&str, How)], expected: Result<&str, &str>| {
+            let mount = |(path, how): &(&str, How)| Mount { path: path.into(), how: *how, at: path.into() };
+            let mounts = ordered(mounts.iter().map(mount).collect());
+            let told = volumes(&mounts).map(|all| all.join(" ".as_ref()).into_string().expect("a text"));
+            assert_eq!(told.as_deref().map_err(String::as_str), expected, "{mounts:?}");
+        };
+        check(&[("/a b", How::Read), ("/c", How::Write)], Ok("--volume=/c:/c:rw --volume=/a b:/a b:ro"));
+        // Nothing is seen there.
+        check(&[("/a", How::Hidden), ("/b", How::HiddenFile), ("/a/c", How::Covered)], Ok(""));
+        check(
+            &[("/a", How::Write), ("/a/b", How::Hidden), ("/a/b/c", How::Hidden), ("/a/d", How::HiddenFile)],
+            Ok("--volume=/a:/a:rw --tmpfs=/a/b --volume=/dev/null:/a/d:ro"),
+        );
+        check(
+            &[("/a", How::Write), ("/a/b", How::Hidden), ("/a/b/c", How::Write), ("/a/b/c/d", How::Hidden)],
+            Ok("--volume=/a:/a:rw --tmpfs=/a/b --volume=/a/b/c:/a/b/c:rw --tmpfs=/a/b/c/d"),
+        );
+        check(&[("/a", How::Covered), ("/a", How::Write)], Ok("--volume=/a:/a:rw"));
+        check(&[("/a", How::Write), ("/a/b", How::Write), ("/a/b", How::Hidden)], Ok("--volume=/a:/a:rw --tmpfs=/a/b"));
+        let colon = "/a:b has a colon in it, which a container cannot be given";
+        check(&[("/a:b", How::Read)], Err(colon));
+        check(&[("/a:b", How::Hidden)], Ok(""));
     }
 }

@@ -20,6 +20,7 @@ mod dies;
 mod fleet;
 mod inside;
 mod names;
+mod private;
 mod ssh;
 mod standins;
 mod told;
