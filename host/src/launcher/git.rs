@@ -55,7 +55,7 @@ pub(crate) struct Said {
 /// # Errors
 /// [`GitError`].
 pub(crate) async fn git(dir: &Path, mark: ProcessId, within: Duration, args: &[&str]) -> Result<Said, GitError> {
-    asked(dir, mark, within, args, |stdout| read(stdout)).await
+    asked(dir, mark, within, args, read).await
 }
 
 /// The same for what may be a long list whose entries end with a zero byte: those that begin so, bounded like all that is
