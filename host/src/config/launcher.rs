@@ -178,6 +178,7 @@ fn rows(rows: &[(When, &str)], written: &LauncherConfig) -> Vec<Words> {
         When::Network => written.network,
         When::NoNetwork => !written.network,
         When::Namespace => written.namespace.is_some(),
+        When::Unix => cfg!(unix),
     };
     let put_in = |word: &str| -> Vec<String> {
         if word == "{options}" {

@@ -13,6 +13,8 @@ pub enum When {
     NoNetwork,
     /// `namespace` is given.
     Namespace,
+    /// The users of this machine have numbers.
+    Unix,
     /// The process has a working folder.
     Dir,
 }
@@ -128,6 +130,8 @@ pub const PRESETS: &[Preset] = &[
         install: "install docker, and let its daemon run",
         argv: &[
             (Always, "docker run --rm --interactive --init --name {name}"),
+            // Without capabilities its root may do less in folders of this user than this user.
+            (When::Unix, "--user={user}"),
             (NoNetwork, "--network none"),
             (Always, "--read-only --tmpfs /tmp --cap-drop=all --security-opt no-new-privileges"),
             (Always, "--env={variable} {volumes}"),
