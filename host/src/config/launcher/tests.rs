@@ -90,6 +90,22 @@ fn faults_name_the_key() {
 }
 
 #[test]
+fn presets_end_what_is_elsewhere() {
+    let check = |written: &str, expected: &str| {
+        let config =
+            Config::parse(&format!("[launchers.a]\n{written}"), Path::new("/c.toml")).expect("a configuration");
+        assert_eq!(config.launcher("a", &|_| None).expect("a launcher").kill.join(" "), expected, "{written}");
+    };
+    check("preset = 'bwrap'", "");
+    check("preset = 'podman'\nimage = 'i'", "podman rm --force --ignore --time 0 {name}");
+    check("preset = 'docker'\nimage = 'i'", "docker rm --force {name}");
+    let pod = "kubectl delete pod {name} --ignore-not-found --now --wait=false";
+    check("preset = 'kubectl'\nimage = 'i'", pod);
+    check("preset = 'kubectl'\nimage = 'i'\nnamespace = 'n'", &format!("{pod} --namespace=n"));
+    check("preset = 'srun'\nkill = ['x', '{name}']", "x {name}");
+}
+
+#[test]
 fn paths_are_those_of_the_file() {
     let env = |name: &str| (name == "HOME").then(|| "/h".to_owned());
     let text = "[launchers.a]\npreset = 'bwrap'\nbind = ['~/.x', 'y']\nbind_read = ['/z']";
