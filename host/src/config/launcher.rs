@@ -225,6 +225,7 @@ fn fits(written: &LauncherConfig, preset: Option<&'static Preset>) -> Result<(),
         ("image", written.image.is_some(), Setting::Image),
         ("host", written.host.is_some(), Setting::Host),
         ("namespace", written.namespace.is_some(), Setting::Namespace),
+        ("dir", written.dir.is_some(), Setting::Dir),
         ("options", !written.options.is_empty(), Setting::Options),
     ];
     let mounts = ["{mounts}", "{volumes}"];
@@ -232,7 +233,7 @@ fn fits(written: &LauncherConfig, preset: Option<&'static Preset>) -> Result<(),
     for (key, is_given, setting) in given {
         let takes = match preset {
             Some(preset) => preset.takes.contains(&setting),
-            None => shows && matches!(setting, Setting::Write | Setting::Bind),
+            None => setting == Setting::Dir || (shows && matches!(setting, Setting::Write | Setting::Bind)),
         };
         if is_given && !takes {
             let with: Vec<&str> =

@@ -177,7 +177,7 @@ pub const PRESETS: &[Preset] = &[
             (Always, "kubectl delete pod {name} --ignore-not-found --now --wait=false"),
             (When::Namespace, "--namespace={namespace}"),
         ],
-        takes: &[Image, Namespace, Options, Setting::Dir],
+        takes: &[Image, Namespace, Options],
         files: Files::Elsewhere,
         servers: Servers::Withheld,
         runner: Some(IN_PATH),

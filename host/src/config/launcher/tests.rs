@@ -70,6 +70,12 @@ fn faults_name_the_key() {
         "`launchers.a.write` goes with the presets bwrap, podman, docker only",
     );
     check("[launchers.a]\nargv = ['x', '{runner}']\nnetwork = true", "`launchers.a.network` goes with the presets");
+    for preset in ["'local'", "'bwrap'", "'docker'\nimage = 'i'", "'kubectl'\nimage = 'i'"] {
+        let text = format!("[launchers.a]\npreset = {preset}\ndir = '/d'");
+        check(&text, "`launchers.a.dir` goes with the presets ssh, srun only");
+    }
+    check("[launchers.a]\npreset = 'srun'\ndir = '/d'", "a: srun");
+    check("[launchers.a]\nargv = ['x', '{dir}', '{runner}']\ndir = '/d'", "a: x {dir} {runner}");
     check("[launchers.a]\nargv = ['x', '{mounts}', '{runner}']\nwrite = true", "a: x {mounts} {runner}");
     check("[launchers.a]\nargv = ['x']", "`launchers.a.argv` has no \"{runner}\"");
     check("[launchers.a]\nargv = ['x', '-c={runner}']", "stands alone");
