@@ -118,17 +118,17 @@ pub(super) struct Ground<'a> {
 /// In words: what is asked for and not there.
 pub(super) fn mounts(launcher: &Launcher, ground: &Ground<'_>) -> Result<Vec<Mount>, String> {
     let mut found: Vec<Mount> = Vec::new();
+    // Where a path is that leads elsewhere, by its number.
+    let mut links: Vec<(usize, PathBuf)> = Vec::new();
     let mut add = |path: &Path, how: How| -> bool {
         let Ok(real) = path.canonicalize() else { return false };
         let how = if how == How::Hidden && !real.is_dir() { How::HiddenFile } else { how };
-        // A link that is not seen itself is seen as what it leads to.
-        let name = path.file_name().filter(|_| !how.hides());
-        let link = name.and_then(|name| Some(path.parent()?.canonicalize().ok()?.join(name)));
-        let is_hidden = |link: &PathBuf| found.iter().any(|one| one.how.hides() && link.starts_with(&one.at));
-        let link = link.filter(|link| *link == real || is_hidden(link));
         // The whole machine is seen already; nothing takes its place.
         if real.parent().is_some() {
-            found.push(Mount { at: link.unwrap_or_else(|| real.clone()), path: real, how });
+            let name = path.file_name().filter(|_| !how.hides());
+            let link = name.and_then(|name| Some(path.parent()?.canonicalize().ok()?.join(name)));
+            links.extend(link.filter(|link| *link != real).map(|link| (found.len(), link)));
+            found.push(Mount { at: real.clone(), path: real, how });
         }
         true
     };
@@ -174,6 +174,14 @@ pub(super) fn mounts(launcher: &Launcher, ground: &Ground<'_>) -> Result<Vec<Mou
     let in_container = launcher.mentions(&["{volumes}"]);
     for path in needed.chain(program.filter(|_| !in_container)).filter(|path| around(path).is_none()) {
         add(path, How::Read);
+    }
+    // A link that is not seen itself is seen as what it leads to.
+    for (number, link) in links {
+        let outer = found.iter().filter(|one| link.starts_with(&one.at));
+        let outer = outer.max_by_key(|one| (one.at.components().count(), one.how));
+        if outer.map_or(in_container, |outer| outer.how.hides()) {
+            found[number].at = link;
+        }
     }
     if let Some(brought) = launcher.brought(ground.own) {
         let path = brought.canonicalize().map_err(|error| format!("cannot bring {}: {error}", brought.display()))?;
@@ -221,6 +229,34 @@ mod tests {
         let expected = "/data Covered, /data Write, /home Covered, /home/u/p Write, /home/u/p/key HiddenFile, \
                         /home/u/p/state Write, /home/u/p/state Hidden, /home/u/state/trees/1 Write";
         assert_eq!(told.join(", "), expected);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_is_where_it_is_not_seen_itself() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let dir = folder.path().canonicalize().expect("a path");
+        for name in ["bin", "real"] {
+            std::fs::create_dir(dir.join(name)).expect("a folder");
+        }
+        std::fs::write(dir.join("real/prog"), "").expect("a file");
+        std::os::unix::fs::symlink("../real/prog", dir.join("bin/prog")).expect("a link");
+        let check = |shown: &[&str], expected: &str| {
+            let shown = shown.iter().map(|one| format!("'{}'", dir.join(one).display())).collect::<Vec<_>>().join(", ");
+            let text = format!("[launchers.a]\npreset = 'bwrap'\nbind_read = [{shown}]");
+            let config = crate::config::Config::parse(&text, Path::new("/c.toml")).expect("a configuration");
+            let launcher = config.launcher("a", &|_| None).expect("a launcher");
+            let command = RunnerCommand::new("runner");
+            let ground = Ground { dir: None, private: &[], command: &command, own: &command };
+            let seen = mounts(&launcher, &ground).expect("what is seen");
+            let seen = seen.iter().filter(|one| one.how == How::Read).filter_map(|one| one.at.strip_prefix(&dir).ok());
+            let seen: Vec<String> = seen.map(|at| at.display().to_string()).collect();
+            assert_eq!(seen.join(", "), expected, "{text}");
+        };
+        check(&["bin/prog"], "bin/prog");
+        check(&["bin", "bin/prog"], "bin, real/prog");
+        check(&["bin/prog", "bin"], "bin, real/prog");
+        check(&["real/prog", "bin/prog"], "bin/prog, real/prog");
     }
 
     #[test]
