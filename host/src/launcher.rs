@@ -32,8 +32,9 @@ pub use by::{Files, Launcher, SLOW_LAUNCH_MS, Servers, Words};
 pub(crate) use child::Child;
 pub(crate) use end::end_there;
 pub(crate) use fill::{fault, placeholders};
-pub(crate) use git::{GitError, Said, git};
+pub(crate) use git::{GitError, Said, git, git_picking};
 pub(crate) use hook::run_hook;
+pub(crate) use mounts::WORKTREES;
 pub(crate) use server::{ServerProgram, launch_server, launch_server_inside};
 pub(crate) use site::{Inside, Site};
 pub(crate) use strays::Strays;
@@ -217,14 +218,31 @@ fn beginning_with(begins: &[&str]) -> impl Iterator<Item = (String, OsString)> {
 
 /// Whether a program is there: a name is looked up in `PATH`.
 pub(crate) fn is_found(program: &str) -> bool {
+    whole_path(program).is_some()
+}
+
+/// Where a program is, that of the host's own `PATH` whatever its variables are; none where it is not there.
+fn whole_path(program: &str) -> Option<PathBuf> {
     let path = Path::new(program);
     if path.components().count() > 1 {
-        return path.is_file();
+        return path.is_file().then(|| path.to_path_buf());
     }
     let folders = std::env::var_os("PATH").unwrap_or_default();
-    let endings: &[&str] = if cfg!(windows) { &["", ".exe", ".cmd", ".bat"] } else { &[""] };
-    std::env::split_paths(&folders)
-        .any(|folder| endings.iter().any(|ending| folder.join(format!("{program}{ending}")).is_file()))
+    let endings: &[&str] = if cfg!(windows) { &[".exe", ".cmd", ".bat", ""] } else { &[""] };
+    let all = std::env::split_paths(&folders)
+        .flat_map(|folder| endings.iter().map(move |ending| folder.join(format!("{program}{ending}"))));
+    all.filter(|path| may_run(path)).find_map(|path| std::path::absolute(path).ok())
+}
+
+#[cfg(unix)]
+fn may_run(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn may_run(path: &Path) -> bool {
+    path.is_file()
 }
 
 /// Why a child was not started; what only says a number of the system's says what to do.

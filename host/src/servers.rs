@@ -258,7 +258,9 @@ fn wanted(host: &Host, planned: &Planned, place: Place<'_>) -> Result<Wanted, St
     let world = World { environment: host.environment(), keys: &keys, project, folder, bare: planned.bare };
     let mut ready = expand::ready(&planned.spec.how, &world)?;
     if let Ready::Program { env, .. } = &mut ready {
-        let inherited = host.server_variables().iter().filter(|(name, _)| !env.contains_key(*name));
+        // Those of the host that the launcher's own program heeds are its own.
+        let taken = |name: &String| env.contains_key(name) || fence.is_some_and(|fence| fence.heeds(name));
+        let inherited = host.server_variables().iter().filter(|(name, _)| !taken(name));
         let inherited: Vec<_> = inherited.map(|(name, value)| (name.clone(), value.clone())).collect();
         env.extend(inherited);
     }

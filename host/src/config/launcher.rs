@@ -178,6 +178,7 @@ fn rows(rows: &[(When, &str)], written: &LauncherConfig) -> Vec<Words> {
         When::Network => written.network,
         When::NoNetwork => !written.network,
         When::Namespace => written.namespace.is_some(),
+        When::Unix => cfg!(unix),
     };
     let put_in = |word: &str| -> Vec<String> {
         if word == "{options}" {
@@ -224,6 +225,7 @@ fn fits(written: &LauncherConfig, preset: Option<&'static Preset>) -> Result<(),
         ("image", written.image.is_some(), Setting::Image),
         ("host", written.host.is_some(), Setting::Host),
         ("namespace", written.namespace.is_some(), Setting::Namespace),
+        ("dir", written.dir.is_some(), Setting::Dir),
         ("options", !written.options.is_empty(), Setting::Options),
     ];
     let mounts = ["{mounts}", "{volumes}"];
@@ -231,7 +233,7 @@ fn fits(written: &LauncherConfig, preset: Option<&'static Preset>) -> Result<(),
     for (key, is_given, setting) in given {
         let takes = match preset {
             Some(preset) => preset.takes.contains(&setting),
-            None => shows && matches!(setting, Setting::Write | Setting::Bind),
+            None => setting == Setting::Dir || (shows && matches!(setting, Setting::Write | Setting::Bind)),
         };
         if is_given && !takes {
             let with: Vec<&str> =

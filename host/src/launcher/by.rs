@@ -3,11 +3,51 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::RunnerCommand;
 use super::presets::{BROUGHT, Preset, Setting};
+use super::{CLIENT_ENVIRONMENT, RunnerCommand};
 
 /// How long one may take to bring up a runner elsewhere, milliseconds, where nothing else is said.
 pub const SLOW_LAUNCH_MS: u64 = 60_000;
+
+/// How names of variables begin that the loader and the library of every program heed.
+const LOADERS: &[&str] = &["LD_", "DYLD_", "GLIBC_", "GCONV_", "LOCPATH", "MALLOC_"];
+/// How names of variables begin that shells, interpreters and clients of engines heed: what they run, whom they reach, where
+/// their settings are.
+const CLIENTS: &[&str] = &[
+    "ALL_PROXY",
+    "BASH",
+    "BUILDAH_",
+    "CONTAINER",
+    "DBUS_",
+    "DOCKER_",
+    "GODEBUG",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "IFS",
+    "KUBE",
+    "NODE_OPTIONS",
+    "NOMAD_",
+    "NO_PROXY",
+    "PERL5",
+    "PODMAN_",
+    "PYTHONHOME",
+    "PYTHONPATH",
+    "PYTHONUSERBASE",
+    "PYTHONWARNINGS",
+    "REGISTRY_AUTH_FILE",
+    "RUBY",
+    "SBATCH_",
+    "SHELLOPTS",
+    "SLURM_",
+    "SRUN_",
+    "SSH_",
+    "SSL_CERT_",
+    "STORAGE_DRIVER",
+    "STORAGE_OPTS",
+    "TMPDIR",
+    "XDG_",
+    "_CONTAINERS_",
+];
 
 /// Whose files the working folder of a process is in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
@@ -111,6 +151,20 @@ impl Launcher {
     /// Whether what it tells of variables is in a command line, for all to see.
     pub(crate) fn shows_values(&self) -> bool {
         self.mentions(&["{env}", "{shell}"])
+    }
+
+    /// Whether a variable of this name would be heeded by the launcher's own program, which is outside of what it fences in,
+    /// when it is only meant for what is inside.
+    pub(crate) fn heeds(&self, variable: &str) -> bool {
+        if self.program().is_none() || (self.tells_variables() && !self.tells_names()) {
+            return false;
+        }
+        let name = variable.to_ascii_uppercase();
+        let begins = |all: &[&str]| all.iter().any(|begin| name.starts_with(begin));
+        // Nothing but what loads and starts programs heeds those of bubblewrap.
+        let plain = self.preset.is_some_and(|preset| preset.name == "bwrap");
+        let of_clients = || name == "ENV" || begins(CLIENTS) || CLIENT_ENVIRONMENT.contains(&name.as_str());
+        name == "PATH" || begins(LOADERS) || (!plain && of_clients())
     }
 
     pub(super) fn mentions(&self, placeholders: &[&str]) -> bool {

@@ -17,7 +17,7 @@ const KILL_WITHIN: Duration = Duration::from_secs(10);
 /// Runs the `kill` of a launcher for what has this id; does nothing where it has none.
 ///
 /// # Errors
-/// In words: it did not start, or took too long. That there was nothing to end is none.
+/// In words: it did not start, or took too long. One that fails is told in the log: there may have been nothing to end.
 pub(crate) async fn end_there(launcher: &Launcher, id: &str, state: &Path) -> Result<(), String> {
     if launcher.kill.is_empty() {
         return Ok(());
@@ -42,7 +42,12 @@ pub(crate) async fn end_there(launcher: &Launcher, id: &str, state: &Path) -> Re
         started::start(command).map_err(|error| format!("cannot start {shown}: {}", words(&error)))?;
     if let Ok(ended) = timeout(KILL_WITHIN, child.inner_mut().wait()).await {
         let status = ended.map_err(|error| error.to_string())?;
-        tracing::debug!(launcher = %launcher.name, id, %status, "ended what may have been left over there");
+        let launcher = &launcher.name;
+        if status.success() {
+            tracing::debug!(%launcher, id, "ended what may have been left over there");
+        } else {
+            tracing::warn!(%launcher, id, %status, kill = shown, "what a killed process has left over there may live on");
+        }
         return Ok(());
     }
     let killed = child.start_kill();

@@ -1,7 +1,8 @@
 //! The command of a launcher for one process: its placeholders filled in.
 //!
 //! `{runner}` is the runner's program and arguments, `{shell}` the same as one line for a shell, with folder and variables.
-//! `{dir}` is the working folder, `{process}` the id, `{name}` a name of it that containers, pods and jobs can have.
+//! `{dir}` is the working folder, `{process}` the id, `{name}` a name of it that containers, pods and jobs can have; `{user}`
+//! are the numbers of the host's user and group.
 //! A word with `{env}` (`NAME=value`) or `{variable}` (`NAME`) is there once for each variable that the runner is told;
 //! `{variables}` are all names with commas.
 
@@ -9,7 +10,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::RunnerCommand;
-use super::mounts::Mount;
+use super::mounts::{Mount, volumes};
 
 /// What stands for something else.
 pub(crate) const PLACEHOLDERS: &[&str] = &[
@@ -18,6 +19,7 @@ pub(crate) const PLACEHOLDERS: &[&str] = &[
     "{dir}",
     "{process}",
     "{name}",
+    "{user}",
     "{env}",
     "{variable}",
     "{variables}",
@@ -86,7 +88,7 @@ pub(super) fn fill<'w>(words: impl Iterator<Item = &'w String>, world: &World<'_
             }
             "{shell}" => filled.push(line(world)?),
             "{mounts}" => filled.extend(world.mounts.iter().flat_map(Mount::bubblewrap)),
-            "{volumes}" => filled.extend(world.mounts.iter().filter_map(Mount::volume).collect::<Result<Vec<_>, _>>()?),
+            "{volumes}" => filled.extend(volumes(world.mounts)?),
             word if word.contains("{env}") || word.contains("{variable}") => {
                 for (name, value) in world.told {
                     let mut pair = OsString::from(format!("{name}="));
@@ -113,6 +115,7 @@ fn substituted(word: &str, world: &World<'_>, more: &[(&str, &OsStr)]) -> Result
             }
             ("{process}", _) => out.push(&world.id),
             ("{name}", _) => out.push(name_of(&world.id)),
+            ("{user}", _) => out.push(user().ok_or("users have no numbers here ({user})")?),
             ("{variables}", _) => {
                 out.push(world.told.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(","));
             }
@@ -125,6 +128,17 @@ fn substituted(word: &str, world: &World<'_>, more: &[(&str, &OsStr)]) -> Result
     }
     out.push(rest);
     Ok(out)
+}
+
+#[cfg(unix)]
+fn user() -> Option<String> {
+    let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+    Some(format!("{}:{}", user.as_raw(), group.as_raw()))
+}
+
+#[cfg(not(unix))]
+fn user() -> Option<String> {
+    None
 }
 
 /// All as one line for a POSIX shell: the folder, the variables, the runner, every word quoted.

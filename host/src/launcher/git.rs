@@ -6,14 +6,16 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use assistant_protocol::ids::ProcessId;
-use tokio::io::AsyncReadExt;
-use tokio::process::Command;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use tokio::process::{ChildStdout, Command};
 
 use super::{Child, ENVIRONMENT, MARK, code, passed_on, started, words};
 
 /// Variables that git gets beside those of a runner: where the user's own settings are.
 const GIT_ENVIRONMENT: &[&str] = &["HOME", "USER", "LOGNAME", "XDG_CONFIG_HOME", "USERPROFILE", "APPDATA"];
-/// Settings that stand above those of the repository: nothing that somebody has put there is run by accident.
+/// Settings that stand above those of the repository: its hooks and its monitor of files are not run. Filters of files that
+/// its settings name are, as files cannot be told otherwise; who could write those settings works as the user anyway. What
+/// has settings that others may have written, a submodule's folder, must not be looked into.
 const SETTINGS: &[&str] = &[
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -53,6 +55,31 @@ pub(crate) struct Said {
 /// # Errors
 /// [`GitError`].
 pub(crate) async fn git(dir: &Path, mark: ProcessId, within: Duration, args: &[&str]) -> Result<Said, GitError> {
+    asked(dir, mark, within, args, read).await
+}
+
+/// The same for what may be a long list whose entries end with a zero byte: those that begin so, bounded like all that is
+/// kept, and whether there are more.
+///
+/// # Errors
+/// [`GitError`].
+pub(crate) async fn git_picking(
+    dir: &Path,
+    mark: ProcessId,
+    within: Duration,
+    args: &[&str],
+    begins: &[u8],
+) -> Result<(Vec<Vec<u8>>, bool), GitError> {
+    asked(dir, mark, within, args, |stdout| pick(stdout, begins)).await
+}
+
+async fn asked<T, F: Future<Output = T>>(
+    dir: &Path,
+    mark: ProcessId,
+    within: Duration,
+    args: &[&str],
+    reads: impl FnOnce(Option<ChildStdout>) -> F,
+) -> Result<T, GitError> {
     let mut command = Command::new("git");
     command.args(SETTINGS.iter().flat_map(|setting| ["-c", setting])).args(args).current_dir(dir).env_clear();
     command.envs(passed_on(ENVIRONMENT)).envs(passed_on(GIT_ENVIRONMENT));
@@ -67,7 +94,7 @@ pub(crate) async fn git(dir: &Path, mark: ProcessId, within: Duration, args: &[&
     let (mut group, started) = started::start(command).map_err(failed)?;
     let (stdout, stderr) = (group.stdout().take(), group.stderr().take());
     let child = Child::keep(group, started);
-    let working = async { tokio::join!(read(stdout), read(stderr), child.exited()) };
+    let working = async { tokio::join!(reads(stdout), read(stderr), child.exited()) };
     let Ok((said, complaint, exited)) = tokio::time::timeout(within, working).await else {
         child.kill();
         drop(child.exited().await);
@@ -98,4 +125,27 @@ async fn read(stream: Option<impl tokio::io::AsyncRead + Unpin>) -> Said {
         Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
     };
     Said { text, cut: more > 0 }
+}
+
+async fn pick(stdout: Option<ChildStdout>, begins: &[u8]) -> (Vec<Vec<u8>>, bool) {
+    let (mut picked, mut bytes, mut cut) = (Vec::new(), 0, false);
+    let Some(mut stdout) = stdout.map(BufReader::new) else { return (picked, cut) };
+    loop {
+        let mut entry = Vec::new();
+        // No entry is longer than a path. A stream that breaks has told what it had; the exit code tells whether that was all.
+        let read = (&mut stdout).take(SAID_BYTES_MAX).read_until(0, &mut entry).await;
+        if read.unwrap_or(0) == 0 {
+            return (picked, cut);
+        }
+        if entry.last() == Some(&0) {
+            entry.pop();
+        }
+        if entry.starts_with(begins) {
+            bytes += entry.len() as u64;
+            cut |= bytes > SAID_BYTES_MAX;
+            if !cut {
+                picked.push(entry);
+            }
+        }
+    }
 }

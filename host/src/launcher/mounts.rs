@@ -14,7 +14,7 @@ const SHOWN: &[&str] = &["/run/systemd/resolve", "/run/current-system"];
 const FOLDERS: &[&str] = &["HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "TMPDIR"];
 
 /// The folder in the state directory that assistants may work in.
-const WORKTREES: &str = "worktrees";
+pub(crate) const WORKTREES: &str = "worktrees";
 
 /// How a path is seen. Of the same path, the last of these counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,26 +62,40 @@ impl Mount {
         }
     }
 
-    /// As an argument of podman and docker; what is hidden is nothing there.
+    /// As an argument of podman and docker.
     ///
-    /// An error is one in words: a path that cannot be written so.
-    pub(super) fn volume(&self) -> Option<Result<OsString, String>> {
-        let access = match self.how {
-            How::Covered | How::Hidden | How::HiddenFile => return None,
-            How::Read => ":ro",
-            How::Write => ":rw",
-        };
+    /// # Errors
+    /// In words: a path that cannot be written so.
+    fn volume(&self) -> Result<OsString, String> {
         let colon = |path: &PathBuf| path.as_os_str().as_encoded_bytes().contains(&b':');
         if let Some(path) = [&self.path, &self.at].into_iter().find(|path| colon(path)) {
-            return Some(Err(format!("{} has a colon in it, which a container cannot be given", path.display())));
+            return Err(format!("{} has a colon in it, which a container cannot be given", path.display()));
         }
-        let mut volume = OsString::from("--volume=");
-        volume.push(&self.path);
-        volume.push(":");
-        volume.push(&self.at);
-        volume.push(access);
-        Some(Ok(volume))
+        let shown = |path: &Path, access: &str| -> OsString {
+            ["--volume=".as_ref(), path.as_os_str(), ":".as_ref(), self.at.as_os_str(), access.as_ref()]
+                .into_iter()
+                .collect()
+        };
+        Ok(match self.how {
+            How::Covered | How::Hidden => ["--tmpfs=".as_ref(), self.at.as_os_str()].into_iter().collect(),
+            How::HiddenFile => shown(Path::new("/dev/null"), ":ro"),
+            How::Read => shown(&self.path, ":ro"),
+            How::Write => shown(&self.path, ":rw"),
+        })
     }
+}
+
+/// What a process sees as arguments of podman and docker, where nothing of the machine is seen by itself: what is hidden is
+/// told where something around it is shown. Each place is told once.
+///
+/// # Errors
+/// In words: a path that cannot be written so.
+pub(super) fn volumes(mounts: &[Mount]) -> Result<Vec<OsString>, String> {
+    let last = |at: &usize| mounts[at + 1..].iter().all(|later| later.at != mounts[*at].at);
+    let told: Vec<&Mount> = (0..mounts.len()).filter(last).map(|at| &mounts[at]).collect();
+    let around = |at: usize| told[..at].iter().rfind(|around| told[at].at.starts_with(&around.at));
+    let counts = |at: &usize| !told[*at].how.hides() || around(*at).is_some_and(|around| !around.how.hides());
+    (0..told.len()).filter(counts).map(|at| told[at].volume()).collect()
 }
 
 /// What a process is fenced in with.
@@ -104,17 +118,17 @@ pub(super) struct Ground<'a> {
 /// In words: what is asked for and not there.
 pub(super) fn mounts(launcher: &Launcher, ground: &Ground<'_>) -> Result<Vec<Mount>, String> {
     let mut found: Vec<Mount> = Vec::new();
+    // Where a path is that leads elsewhere, by its number.
+    let mut links: Vec<(usize, PathBuf)> = Vec::new();
     let mut add = |path: &Path, how: How| -> bool {
         let Ok(real) = path.canonicalize() else { return false };
         let how = if how == How::Hidden && !real.is_dir() { How::HiddenFile } else { how };
-        // A link that is not seen itself is seen as what it leads to.
-        let name = path.file_name().filter(|_| !how.hides());
-        let link = name.and_then(|name| Some(path.parent()?.canonicalize().ok()?.join(name)));
-        let is_hidden = |link: &PathBuf| found.iter().any(|one| one.how.hides() && link.starts_with(&one.at));
-        let link = link.filter(|link| *link == real || is_hidden(link));
         // The whole machine is seen already; nothing takes its place.
         if real.parent().is_some() {
-            found.push(Mount { at: link.unwrap_or_else(|| real.clone()), path: real, how });
+            let name = path.file_name().filter(|_| !how.hides());
+            let link = name.and_then(|name| Some(path.parent()?.canonicalize().ok()?.join(name)));
+            links.extend(link.filter(|link| *link != real).map(|link| (found.len(), link)));
+            found.push(Mount { at: real.clone(), path: real, how });
         }
         true
     };
@@ -160,6 +174,14 @@ pub(super) fn mounts(launcher: &Launcher, ground: &Ground<'_>) -> Result<Vec<Mou
     let in_container = launcher.mentions(&["{volumes}"]);
     for path in needed.chain(program.filter(|_| !in_container)).filter(|path| around(path).is_none()) {
         add(path, How::Read);
+    }
+    // A link that is not seen itself is seen as what it leads to.
+    for (number, link) in links {
+        let outer = found.iter().filter(|one| link.starts_with(&one.at));
+        let outer = outer.max_by_key(|one| (one.at.components().count(), one.how));
+        if outer.map_or(in_container, |outer| outer.how.hides()) {
+            found[number].at = link;
+        }
     }
     if let Some(brought) = launcher.brought(ground.own) {
         let path = brought.canonicalize().map_err(|error| format!("cannot bring {}: {error}", brought.display()))?;
@@ -209,12 +231,57 @@ mod tests {
         assert_eq!(told.join(", "), expected);
     }
 
+    #[cfg(unix)]
     #[test]
-    fn a_volume_has_no_colon() {
-        let of = |path: &str, how| Mount { path: path.into(), how, at: path.into() }.volume();
-        assert_eq!(of("/a b", How::Read), Some(Ok("--volume=/a b:/a b:ro".into())));
-        assert_eq!(of("/a", How::Write), Some(Ok("--volume=/a:/a:rw".into())));
-        assert_eq!(of("/a", How::Hidden), None);
-        assert!(of("/a:b", How::Read).is_some_and(|told| told.is_err()));
+    fn a_link_is_where_it_is_not_seen_itself() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let dir = folder.path().canonicalize().expect("a path");
+        for name in ["bin", "real"] {
+            std::fs::create_dir(dir.join(name)).expect("a folder");
+        }
+        std::fs::write(dir.join("real/prog"), "").expect("a file");
+        std::os::unix::fs::symlink("../real/prog", dir.join("bin/prog")).expect("a link");
+        let check = |shown: &[&str], expected: &str| {
+            let shown = shown.iter().map(|one| format!("'{}'", dir.join(one).display())).collect::<Vec<_>>().join(", ");
+            let text = format!("[launchers.a]\npreset = 'bwrap'\nbind_read = [{shown}]");
+            let config = crate::config::Config::parse(&text, Path::new("/c.toml")).expect("a configuration");
+            let launcher = config.launcher("a", &|_| None).expect("a launcher");
+            let command = RunnerCommand::new("runner");
+            let ground = Ground { dir: None, private: &[], command: &command, own: &command };
+            let seen = mounts(&launcher, &ground).expect("what is seen");
+            let seen = seen.iter().filter(|one| one.how == How::Read).filter_map(|one| one.at.strip_prefix(&dir).ok());
+            let seen: Vec<String> = seen.map(|at| at.display().to_string()).collect();
+            assert_eq!(seen.join(", "), expected, "{text}");
+        };
+        check(&["bin/prog"], "bin/prog");
+        check(&["bin", "bin/prog"], "bin, real/prog");
+        check(&["bin/prog", "bin"], "bin, real/prog");
+        check(&["real/prog", "bin/prog"], "bin/prog, real/prog");
+    }
+
+    #[test]
+    fn volumes_show_and_hide() {
+        let check = |mounts: &[(&str, How)], expected: Result<&str, &str>| {
+            let mount = |(path, how): &(&str, How)| Mount { path: path.into(), how: *how, at: path.into() };
+            let mounts = ordered(mounts.iter().map(mount).collect());
+            let told = volumes(&mounts).map(|all| all.join(" ".as_ref()).into_string().expect("a text"));
+            assert_eq!(told.as_deref().map_err(String::as_str), expected, "{mounts:?}");
+        };
+        check(&[("/a b", How::Read), ("/c", How::Write)], Ok("--volume=/c:/c:rw --volume=/a b:/a b:ro"));
+        // Nothing is seen there.
+        check(&[("/a", How::Hidden), ("/b", How::HiddenFile), ("/a/c", How::Covered)], Ok(""));
+        check(
+            &[("/a", How::Write), ("/a/b", How::Hidden), ("/a/b/c", How::Hidden), ("/a/d", How::HiddenFile)],
+            Ok("--volume=/a:/a:rw --tmpfs=/a/b --volume=/dev/null:/a/d:ro"),
+        );
+        check(
+            &[("/a", How::Write), ("/a/b", How::Hidden), ("/a/b/c", How::Write), ("/a/b/c/d", How::Hidden)],
+            Ok("--volume=/a:/a:rw --tmpfs=/a/b --volume=/a/b/c:/a/b/c:rw --tmpfs=/a/b/c/d"),
+        );
+        check(&[("/a", How::Covered), ("/a", How::Write)], Ok("--volume=/a:/a:rw"));
+        check(&[("/a", How::Write), ("/a/b", How::Write), ("/a/b", How::Hidden)], Ok("--volume=/a:/a:rw --tmpfs=/a/b"));
+        let colon = "/a:b has a colon in it, which a container cannot be given";
+        check(&[("/a:b", How::Read)], Err(colon));
+        check(&[("/a:b", How::Hidden)], Ok(""));
     }
 }

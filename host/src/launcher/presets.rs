@@ -13,6 +13,8 @@ pub enum When {
     NoNetwork,
     /// `namespace` is given.
     Namespace,
+    /// The users of this machine have numbers.
+    Unix,
     /// The process has a working folder.
     Dir,
 }
@@ -116,7 +118,7 @@ pub const PRESETS: &[Preset] = &[
             (When::Dir, "--workdir {dir}"),
             (Always, "{options} --entrypoint= {image} {runner}"),
         ],
-        kill: &[(Always, "podman kill {name}")],
+        kill: &[(Always, "podman rm --force --ignore --time 0 {name}")],
         takes: &[Network, Write, Bind, Bring, Image, Options],
         files: Files::Here,
         servers: Servers::Withheld,
@@ -128,13 +130,15 @@ pub const PRESETS: &[Preset] = &[
         install: "install docker, and let its daemon run",
         argv: &[
             (Always, "docker run --rm --interactive --init --name {name}"),
+            // Without capabilities its root may do less in folders of this user than this user.
+            (When::Unix, "--user={user}"),
             (NoNetwork, "--network none"),
             (Always, "--read-only --tmpfs /tmp --cap-drop=all --security-opt no-new-privileges"),
             (Always, "--env={variable} {volumes}"),
             (When::Dir, "--workdir {dir}"),
             (Always, "{options} --entrypoint= {image} {runner}"),
         ],
-        kill: &[(Always, "docker kill {name}")],
+        kill: &[(Always, "docker rm --force {name}")],
         takes: &[Network, Write, Bind, Bring, Image, Options],
         files: Files::Here,
         servers: Servers::Withheld,
@@ -173,7 +177,7 @@ pub const PRESETS: &[Preset] = &[
             (Always, "kubectl delete pod {name} --ignore-not-found --now --wait=false"),
             (When::Namespace, "--namespace={namespace}"),
         ],
-        takes: &[Image, Namespace, Options, Setting::Dir],
+        takes: &[Image, Namespace, Options],
         files: Files::Elsewhere,
         servers: Servers::Withheld,
         runner: Some(IN_PATH),

@@ -73,7 +73,9 @@ pub(crate) fn launch_server_inside(program: &ServerProgram<'_>, site: &Site<'_>)
     told.push((SERVER_OF.to_owned(), program.state.into()));
     let command =
         RunnerCommand { program: found(program.command), args: program.args.iter().map(Into::into).collect() };
-    let order = site::Order { command: &command, folder: Some(program.folder), id, told };
+    // The state directory is where those without a folder begin here; nobody who is fenced in sees it.
+    let folder = Some(program.folder).filter(|folder| *folder != program.state);
+    let order = site::Order { command: &command, folder, id, told };
     let command = site::command_of(launcher, site, order)?;
     if launcher.program().is_some_and(|program| !is_found(program)) {
         return Err(launcher.not_installed());

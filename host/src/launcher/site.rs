@@ -9,7 +9,7 @@ use tokio::process::Command;
 use super::by::Launcher;
 use super::fill::{World, fill};
 use super::mounts::{Ground, mounts};
-use super::{CLIENT_ENVIRONMENT, ENVIRONMENT, RunnerCommand, end_there, named, passed_on, private};
+use super::{CLIENT_ENVIRONMENT, ENVIRONMENT, RunnerCommand, end_there, named, passed_on, private, whole_path};
 
 /// Where and by what a program is started.
 #[derive(Clone, Copy)]
@@ -95,7 +95,9 @@ pub(super) fn command_of(launcher: &Launcher, site: &Site<'_>, order: Order<'_>)
     let words = launcher.argv.iter().filter(|one| !one.with_dir || world.dir.is_some()).flat_map(|one| &one.words);
     let argv = fill(words, &world)?;
     let Some((program, args)) = argv.split_first() else { return Err("its command is empty".to_owned()) };
-    let mut command = Command::new(program);
+    // A name would be looked up by the variables below, which are not all the host's.
+    let whole = program.to_str().and_then(whole_path);
+    let mut command = Command::new(whole.as_deref().map_or(program.as_os_str(), Path::as_os_str));
     command.args(args).current_dir(site.state).env_clear().envs(passed_on(ENVIRONMENT));
     if launcher.tells_variables() {
         // They are the launcher's own: what it starts gets what it is told.
@@ -105,4 +107,24 @@ pub(super) fn command_of(launcher: &Launcher, site: &Site<'_>, order: Order<'_>)
         command.envs(told);
     }
     Ok(command)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    #[test]
+    fn the_program_is_looked_up_in_the_hosts_own_path() {
+        let text = "[launchers.a]\nargv = ['sh', '{runner}']";
+        let launcher = Config::parse(text, Path::new("/c.toml")).and_then(|config| config.launcher("a", &|_| None));
+        let launcher = launcher.expect("a launcher");
+        let own = RunnerCommand::new("/r");
+        let site = Site { by: Some(&launcher), own: &own, state: Path::new("/"), private: &[], dir: None };
+        let told = vec![("PATH".to_owned(), OsString::from("/no/such"))];
+        let order = Order { command: &own, folder: None, id: "7".to_owned(), told };
+        let command = command_of(&launcher, &site, order).expect("a command");
+        let program = Path::new(command.as_std().get_program());
+        assert!(program.is_absolute() && program.ends_with("sh"), "{}", program.display());
+    }
 }

@@ -45,7 +45,13 @@ impl<'a> Place<'a> {
                 "its variables may hold secrets, and the launcher `{name}` could give them to it only in a command line, for \
                  all to see"
             )),
-            Servers::Inside => Ok(Some(launcher)),
+            Servers::Inside => match env.keys().find(|variable| launcher.heeds(variable)) {
+                Some(variable) => Err(format!(
+                    "its variable {variable} would be heeded by the program of the launcher `{name}`, outside of what that fences \
+                     in; let its command be `env` with {variable}=… as the first argument, or leave it out"
+                )),
+                None => Ok(Some(launcher)),
+            },
         }
     }
 }
@@ -91,6 +97,28 @@ mod tests {
             check("preset = 'ssh'\nhost = 'h'\nservers = 'inside'", server, &[], Ok(true));
             check("preset = 'ssh'\nhost = 'h'\nservers = 'inside'", server, &key, Err("may hold secrets"));
         }
+        let podman = "preset = 'podman'\nimage = 'i'\nservers = 'inside'";
+        let own_argv = "argv = ['jail', '{runner}']\nservers = 'inside'";
+        for (name, by_bwrap) in [
+            ("LD_PRELOAD", false),
+            ("DYLD_INSERT_LIBRARIES", false),
+            ("PATH", false),
+            ("Path", false),
+            ("HOME", true),
+            ("DOCKER_HOST", true),
+            ("CONTAINERS_CONF", true),
+            ("http_proxy", true),
+            ("BASH_ENV", true),
+        ] {
+            let refused = format!("its variable {name} would be heeded by the program of the launcher `a`");
+            check("preset = 'bwrap'", own, &[(name, "x")], if by_bwrap { Ok(true) } else { Err(&refused) });
+            check(podman, own, &[(name, "x")], Err(&refused));
+            check(own_argv, own, &[(name, "x")], Err(&refused));
+            // Nobody who is not fenced in is refused one.
+            check("preset = 'bwrap'", shared, &[(name, "x")], Ok(false));
+            check("preset = 'local'", own, &[(name, "x")], Ok(false));
+        }
+        check("argv = ['jail', '--env', '{variable}', '{runner}']\nservers = 'inside'", own, &key, Ok(true));
         check("preset = 'bwrap'", shared, &key, Ok(false));
         check("preset = 'ssh'\nhost = 'h'", shared, &key, Ok(false));
     }

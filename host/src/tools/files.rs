@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ignore::overrides::{Override, OverrideBuilder};
 use ignore::{Walk, WalkBuilder};
 
-use super::paths::{self, NotBelow};
+use super::paths::{self, NotBelow, Own};
 use super::{Audience, Call, Hints, Tool, ToolError, row};
 use crate::process_table;
 
@@ -51,7 +51,14 @@ impl Drop for Stop {
 }
 
 /// The folder of the calling process.
-async fn root(call: &Call) -> Result<PathBuf, ToolError> {
+struct Root {
+    /// Without links.
+    path: PathBuf,
+    /// What in it is the host's own.
+    own: Own,
+}
+
+async fn root(call: &Call) -> Result<Root, ToolError> {
     let none = || {
         let hint = "Do without files, or ask your caller for the contents in a message.";
         ToolError::new("not_permitted", "this run has no working folder", hint)
@@ -59,24 +66,28 @@ async fn root(call: &Call) -> Result<PathBuf, ToolError> {
     let process = call.caller.process().ok_or_else(none)?;
     let row = call.host.store().read(move |db| process_table::get(db, process)).await?;
     let dir = row.working_dir.ok_or_else(none)?;
-    PathBuf::from(dir).canonicalize().map_err(|_| none())
+    let path = PathBuf::from(dir).canonicalize().map_err(|_| none())?;
+    Ok(Root { own: Own::of(call.host.private(), &path), path })
 }
 
 /// A path below the folder, links resolved.
-fn below(root: &Path, wanted: &str) -> Result<PathBuf, ToolError> {
-    paths::below(root, wanted).map_err(|error| {
-        let shown: String = wanted.chars().take(200).collect();
-        match error {
-            NotBelow::Outside => {
-                let hint = "Only files below your working folder can be read; links out of it are not followed.";
-                ToolError::new("not_permitted", format!("`{shown}` lies outside of the working folder"), hint)
-            }
-            NotBelow::Missing => {
-                ToolError::bad_argument(format!("`{shown}` {error}"), &near::hint(&near::names(root, wanted)))
-            }
-            NotBelow::Unreadable => ToolError::bad_argument(format!("`{shown}` {error}"), &near::hint(&[])),
+fn below(root: &Root, wanted: &str) -> Result<PathBuf, ToolError> {
+    let shown: String = wanted.chars().take(200).collect();
+    let found = paths::below(&root.path, wanted).map_err(|error| match error {
+        NotBelow::Outside => {
+            let hint = "Only files below your working folder can be read; links out of it are not followed.";
+            ToolError::new("not_permitted", format!("`{shown}` lies outside of the working folder"), hint)
         }
-    })
+        NotBelow::Missing => {
+            ToolError::bad_argument(format!("`{shown}` {error}"), &near::hint(&near::names(root, wanted)))
+        }
+        NotBelow::Unreadable => ToolError::bad_argument(format!("`{shown}` {error}"), &near::hint(&[])),
+    })?;
+    if root.own.has(&found) {
+        let hint = "The state, the configuration and the keys of the host are not shown; do without them.";
+        return Err(ToolError::new("not_permitted", format!("`{shown}` is the host's own"), hint));
+    }
+    Ok(found)
 }
 
 async fn blocking<T: Send + 'static>(
@@ -85,22 +96,25 @@ async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.map_err(|error| ToolError::internal(&error))?
 }
 
-/// All that lies below `from` as git sees it, by path: no ignored and no hidden file, no link followed.
-fn walk(from: &Path) -> Walk {
+/// All that lies below `from` as git sees it, by path: no ignored and no hidden file, no link followed, nothing of the
+/// host's own.
+fn walk(root: &Root, from: &Path) -> Walk {
     let mut walk = WalkBuilder::new(from);
+    let own = root.own.clone();
+    walk.filter_entry(move |entry| !own.has(entry.path()));
     walk.hidden(true).follow_links(false).require_git(false).sort_by_file_path(Path::cmp);
     walk.build()
 }
 
 /// The files whose paths below `root` fit `pattern`.
-fn only(root: &Path, pattern: &str) -> Result<Override, ToolError> {
-    let mut only = OverrideBuilder::new(root);
+fn only(root: &Root, pattern: &str) -> Result<Override, ToolError> {
+    let mut only = OverrideBuilder::new(&root.path);
     let bad = |error| ToolError::bad_argument(error, "Write it as `src/**/*.rs`.");
     only.add(pattern.trim_start_matches('!')).map_err(bad)?;
     only.build().map_err(bad)
 }
 
 /// A path as tools write it: from `root`, with `/`.
-fn relative(root: &Path, path: &Path) -> Option<String> {
-    path.strip_prefix(root).ok().map(|path| path.to_string_lossy().replace('\\', "/"))
+fn relative(root: &Root, path: &Path) -> Option<String> {
+    path.strip_prefix(&root.path).ok().map(|path| path.to_string_lossy().replace('\\', "/"))
 }

@@ -3,6 +3,25 @@
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
+use crate::launcher::WORKTREES;
+
+/// What is the host's own, behind all links: nobody who works for it is shown that.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Own(Vec<PathBuf>);
+
+impl Own {
+    /// What of `private` may lie below `root`. A worktree in the state directory is its assistant's.
+    pub(super) fn of(private: &[PathBuf], root: &Path) -> Self {
+        let real = private.iter().filter_map(|path| path.canonicalize().ok());
+        Self(real.filter(|own| !root.starts_with(own.join(WORKTREES))).collect())
+    }
+
+    /// Whether a path without links is part of it.
+    pub(super) fn has(&self, path: &Path) -> bool {
+        self.0.iter().any(|own| path.starts_with(own))
+    }
+}
+
 /// Why a path cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NotBelow {

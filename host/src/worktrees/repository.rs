@@ -6,11 +6,18 @@ use std::time::Duration;
 use assistant_protocol::ids::ProcessId;
 
 use super::{CHECKOUT_WITHIN, GIT_WITHIN, LOCKED_TRIES_MAX, LOCKED_WAIT};
-use crate::launcher::{GitError, Said, git};
+use crate::launcher::{GitError, Said, git, git_picking};
 
 /// Files of an operation of git that is not done, in a worktree's own git directory.
 const UNDER_WAY: &[&str] =
     &["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply"];
+
+/// A file in a worktree's own git directory: nothing was new in it, and its removal has begun.
+const REMOVING: &str = "assistant-removing";
+/// What is told of a worktree with files of submodules.
+pub(super) const SUBMODULES: &str = "files of submodules are in it";
+/// How what git lists of its index begins, where it is a submodule.
+const GITLINK: &str = "160000 ";
 
 /// Where a folder lies in a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,7 +106,7 @@ pub(super) async fn fill(path: &Path, mark: ProcessId) -> Result<String, String>
 /// What is in a worktree that is not in the commit `base`, in words; empty is nothing.
 ///
 /// Its git directory is the one that it was made with, whatever its files say by now: what works in a worktree may write
-/// there what it likes.
+/// there what it likes. So nobody looks into submodules: those have settings of their own, which git would heed.
 pub(super) async fn holds(
     path: &Path,
     git_dir: &str,
@@ -113,9 +120,14 @@ pub(super) async fn holds(
         all.extend_from_slice(args);
         git(path, mark, GIT_WITHIN, &all).await
     };
-    let status = ["status", "--porcelain=v1", "--untracked-files=normal", "--ignore-submodules=none", "--no-renames"];
+    if has_submodules(path, git_dir, mark).await? {
+        return Ok(SUBMODULES.to_owned());
+    }
+    let status = ["status", "--porcelain=v1", "--untracked-files=normal", "--ignore-submodules=dirty", "--no-renames"];
     let status = of_files(&status).await?;
-    let files = status.text.lines().count();
+    // What is gone is nothing new where the host has removed it.
+    let removing = is_removing(git_dir);
+    let files = status.text.lines().filter(|line| !removing || !line.starts_with(" D ")).count();
     let branch = format!("refs/heads/{branch}");
     let named = of_files(&["show-ref", "--verify", "--quiet", &branch]).await.is_ok();
     let not = format!("^{base}");
@@ -169,9 +181,64 @@ pub(super) async fn remove(repository: &str, mark: ProcessId, path: &str, force:
     in_repository(repository, mark, &remove).await.map(drop)
 }
 
-/// Makes the repository forget worktrees whose files are gone.
-pub(super) async fn prune(repository: &str, mark: ProcessId) -> Result<(), GitError> {
-    in_repository(repository, mark, &["worktree", "prune"]).await.map(drop)
+/// Notes that nothing is new in a worktree and that it is removed now: whoever finds a part of it knows why.
+///
+/// # Errors
+/// The system's.
+pub(super) fn begin_removing(git_dir: &str) -> std::io::Result<()> {
+    std::fs::write(Path::new(git_dir).join(REMOVING), "")
+}
+
+/// Whether somebody has begun to remove a worktree in which nothing was new.
+pub(super) fn is_removing(git_dir: &str) -> bool {
+    Path::new(git_dir).join(REMOVING).exists()
+}
+
+/// Removes what is there of a worktree without git: its files, and what the repository knows of it. Nothing of others.
+///
+/// # Errors
+/// In words: it was moved by somebody, or what cannot be removed.
+pub(super) async fn remove_by_hand(repository: &str, path: &str, git_dir: Option<&str>) -> Result<(), String> {
+    let absent = |error: std::io::Error| match error.kind() {
+        std::io::ErrorKind::NotFound => Ok(()),
+        _ => Err(error.to_string()),
+    };
+    tokio::fs::remove_dir_all(path).await.or_else(absent)?;
+    let all = Path::new(repository).join("worktrees");
+    let known = match git_dir {
+        Some(git_dir) => vec![PathBuf::from(git_dir)],
+        None => all.read_dir().into_iter().flatten().flatten().map(|entry| entry.path()).collect(),
+    };
+    for one in known.into_iter().filter(|one| is_below(&all, one)) {
+        let told = std::fs::read_to_string(one.join("gitdir")).ok().map(|told| told.trim().to_owned());
+        let ours = match told {
+            Some(told) if leads_to(&one.join(&told), Path::new(path)) => true,
+            Some(told) if git_dir.is_some() => return Err(format!("it was moved; its files are beside {told}")),
+            Some(_) => false,
+            // It was begun and no more; its name is like no other.
+            None => git_dir.is_some() || one.file_name() == Path::new(path).file_name(),
+        };
+        if ours {
+            tokio::fs::remove_dir_all(&one).await.or_else(absent)?;
+        }
+    }
+    // As git does: the folder goes with the last of them.
+    drop(std::fs::remove_dir(&all));
+    Ok(())
+}
+
+/// Whether the `.git` that a git directory names is that of `path`, whose files may be gone.
+fn leads_to(dot_git: &Path, path: &Path) -> bool {
+    let folder = |path: &Path| path.parent().and_then(|parent| parent.canonicalize().ok());
+    let Some(named) = dot_git.parent() else { return false };
+    named.file_name() == path.file_name()
+        && (named == path || folder(named).is_some_and(|one| Some(one) == folder(path)))
+}
+
+/// Whether a git directory is one of the worktrees of a repository, whose folder for them is `all`.
+fn is_below(all: &Path, git_dir: &Path) -> bool {
+    let found = git_dir.canonicalize().ok().zip(all.canonicalize().ok());
+    found.is_some_and(|(found, all)| found.parent() == Some(all.as_path()))
 }
 
 /// Removes a branch; one that is no more at `base`, where that is given, stays.
@@ -186,9 +253,41 @@ pub(super) async fn remove_branch(
     in_repository(repository, mark, &remove).await.map(drop)
 }
 
-/// Whether files of submodules are checked out in a worktree.
-pub(super) fn has_submodules(git_dir: &str) -> bool {
-    Path::new(git_dir).join("modules").is_dir()
+/// Whether files of submodules are checked out in a worktree, or have been.
+pub(super) async fn has_submodules(path: &Path, git_dir: &str, mark: ProcessId) -> Result<bool, GitError> {
+    if Path::new(git_dir).join("modules").is_dir() {
+        return Ok(true);
+    }
+    let (found, cut) = gitlinks(path, git_dir, mark).await?;
+    Ok(cut || found.iter().any(|one| path.join(one).join(".git").symlink_metadata().is_ok()))
+}
+
+/// Whether submodules belong to a worktree; their files may not be there.
+pub(super) async fn names_submodules(path: &Path, git_dir: &str, mark: ProcessId) -> Result<bool, GitError> {
+    gitlinks(path, git_dir, mark).await.map(|(found, cut)| cut || !found.is_empty())
+}
+
+/// The folders of its submodules, from the index; and whether there are more.
+async fn gitlinks(path: &Path, git_dir: &str, mark: ProcessId) -> Result<(Vec<PathBuf>, bool), GitError> {
+    let tree = path.to_string_lossy();
+    let list = ["--git-dir", git_dir, "--work-tree", &tree, "ls-files", "--stage", "-z"];
+    let (found, cut) = git_picking(path, mark, GIT_WITHIN, &list, GITLINK.as_bytes()).await?;
+    let folder = |entry: Vec<u8>| {
+        let at = entry.iter().position(|byte| *byte == b'\t')?;
+        Some(path_of(entry[at + 1..].to_vec()))
+    };
+    Ok((found.into_iter().filter_map(folder).collect(), cut))
+}
+
+#[cfg(unix)]
+fn path_of(bytes: Vec<u8>) -> PathBuf {
+    let text: std::ffi::OsString = std::os::unix::ffi::OsStringExt::from_vec(bytes);
+    text.into()
+}
+
+#[cfg(not(unix))]
+fn path_of(bytes: Vec<u8>) -> PathBuf {
+    String::from_utf8_lossy(&bytes).into_owned().into()
 }
 
 /// Asks git in a repository; what another git has locked meanwhile is tried again for a while.

@@ -8,7 +8,6 @@ use futures::StreamExt;
 
 use super::{SETTLED_AT_ONCE_MAX, repository};
 use crate::host::Host;
-#[cfg(feature = "cli")]
 use crate::launcher::GitError;
 use crate::process_table::Process;
 use crate::process_table::worktree::{self, State, Worktree};
@@ -72,10 +71,17 @@ async fn begin(host: &Host) -> Result<(), StoreError> {
     let users: Vec<ProcessId> = left.into_iter().flat_map(|(one, users)| users.into_iter().chain([one.id])).collect();
     host.strays().end_all(&users).await;
     let all = host.store().look(|db| Ok::<_, StoreError>(worktree::all(db)?))?;
-    for gone in all.into_iter().filter(|one| one.state == State::Kept && !Path::new(&one.path).exists()) {
+    for gone in all.into_iter().filter(|one| one.state == State::Kept && is_removed(one)) {
         host.store().write(move |tx| worktree::forget(tx, &gone, "it was removed")).await?;
     }
     Ok(())
+}
+
+/// Whether somebody has removed a worktree; else it may be on a disk that is not there now.
+fn is_removed(found: &Worktree) -> bool {
+    let path = Path::new(&found.path);
+    let unknown = || found.git_dir.as_deref().is_some_and(|git_dir| !Path::new(git_dir).exists());
+    !path.exists() && (unknown() || path.parent().is_some_and(Path::is_dir))
 }
 
 /// Looks into a worktree in which nobody works any more: one without changes goes, another one stays.
@@ -91,6 +97,10 @@ async fn settle(host: &Host, id: ProcessId) -> Result<(), StoreError> {
         (Some(git_dir), State::Used | State::Kept) if Path::new(&found.path).exists() => {
             let looked = repository::holds(Path::new(&found.path), git_dir, id, &found.branch, &found.base).await;
             looked.unwrap_or_else(|error| format!("what is in it cannot be told, because {error}"))
+        }
+        (_, State::Used | State::Kept) if !is_removed(&found) => {
+            tracing::debug!(path = found.path, "a worktree cannot be reached; a later host looks at it");
+            return Ok(());
         }
         // Nobody has worked in it, or somebody has removed it.
         _ => String::new(),
@@ -116,22 +126,29 @@ async fn remove(host: &Host, found: &Worktree) -> Result<(), String> {
     }
     let cannot = |error: &dyn std::fmt::Display| format!("nothing new, but it cannot be removed: {error}");
     let _alone = host.worktrees().alone(repository).await;
-    let made = found.state != State::Making;
-    if Path::new(&found.path).exists() {
-        let force = !made || found.git_dir.as_deref().is_some_and(repository::has_submodules);
-        let removed = repository::remove(repository, id, &found.path, force).await;
-        if let Err(error) = removed {
-            if made {
-                return Err(cannot(&error));
+    let git_dir = found.git_dir.as_deref();
+    let by_git = match git_dir.filter(|_| Path::new(&found.path).exists()) {
+        // Git knows nothing of it yet, or its files are gone.
+        None => false,
+        Some(git_dir) => {
+            let again = repository::is_removing(git_dir);
+            repository::begin_removing(git_dir).map_err(|error| cannot(&error))?;
+            let named = repository::names_submodules(Path::new(&found.path), git_dir, id).await;
+            let force = again || named.map_err(|error| cannot(&error))?;
+            match repository::remove(repository, id, &found.path, force).await {
+                Ok(()) => true,
+                // What is left may have no `.git` any more.
+                Err(GitError::Refused(said)) if again => {
+                    tracing::debug!(said, path = found.path, "git does not remove what is left of a worktree");
+                    false
+                }
+                Err(error) => return Err(cannot(&error)),
             }
-            // Git does not know it yet: what is there are at most files that it has just copied.
-            tracing::debug!(%error, path = found.path, "git knows nothing of a worktree that was not made wholly");
-            let gone = tokio::fs::remove_dir_all(&found.path).await;
-            gone.or_else(|error| if error.kind() == std::io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
-                .map_err(|error| cannot(&error))?;
         }
+    };
+    if !by_git {
+        repository::remove_by_hand(repository, &found.path, git_dir).await.map_err(|error| cannot(&error))?;
     }
-    repository::prune(repository, id).await.map_err(|error| cannot(&error))?;
     let branch = &found.branch;
     if repository::has_branch(repository, id, branch).await.map_err(|error| cannot(&error))? {
         // One that somebody has moved on is theirs now.
@@ -156,11 +173,11 @@ pub(crate) async fn remove_kept(found: &Worktree, force: bool) -> Result<bool, S
         return Err(format!("its repository {repository} is gone; remove the folder by hand"));
     }
     let words = |error: GitError| error.to_string();
-    let modules = found.git_dir.as_deref().is_some_and(repository::has_submodules);
-    if modules && !force {
-        return Err("files of submodules are in it; look at them, then give --force".to_owned());
-    }
+    let path = Path::new(&found.path);
     if let Some(git_dir) = found.git_dir.as_deref().filter(|_| !force) {
+        if repository::has_submodules(path, git_dir, id).await.map_err(words)? {
+            return Err(format!("{}; look at them, then give --force", repository::SUBMODULES));
+        }
         let lost = repository::on_no_branch(&found.path, git_dir, id).await.map_err(words)?;
         if lost > 0 {
             return Err(format!(
@@ -169,7 +186,13 @@ pub(crate) async fn remove_kept(found: &Worktree, force: bool) -> Result<bool, S
             ));
         }
     }
-    repository::remove(repository, id, &found.path, force).await.map_err(words)?;
+    match repository::remove(repository, id, &found.path, force).await {
+        // Its `.git` is gone or leads elsewhere, so that git takes it for none.
+        Err(GitError::Refused(_)) if force => {
+            repository::remove_by_hand(repository, &found.path, found.git_dir.as_deref()).await?;
+        }
+        answer => answer.map_err(words)?,
+    }
     let branch = &found.branch;
     if !repository::has_branch(repository, id, branch).await.map_err(words)? {
         return Ok(false);

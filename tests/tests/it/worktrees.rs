@@ -2,25 +2,22 @@
 //! stays, and is told, when something is. With the real git.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use conformance::bed::{Bed, Client, SOON, assistant, script};
+use conformance::launching::can;
 use serde_json::{Value, json};
 
 use crate::RUNNER;
 
 mod killed;
+mod left;
 mod refused;
 
 /// Whether git is here; where it is not, that is said.
-#[expect(clippy::print_stderr, reason = "who runs the tests is told what was left out")]
 fn has_git() -> bool {
-    let there = Command::new("git").arg("--version").stdout(Stdio::null()).status().is_ok_and(|told| told.success());
-    if !there {
-        eprintln!("skipped: git is not here");
-    }
-    there
+    can(&["git", "--version"])
 }
 
 /// Runs git in a folder and returns its stdout.

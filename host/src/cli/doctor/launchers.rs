@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::Report;
 use super::runners::try_out;
 use crate::cli::open::{self, Setting, env};
+use crate::host::make_private;
 use crate::launcher::{self, Launcher, Passes, RunnerCommand, Site, end_there};
 
 /// A configured launcher.
@@ -41,7 +42,13 @@ pub(super) async fn look(report: &mut Report, setting: &Setting, calls: bool) {
         // That is told where it is looked for.
         Err(_) => return,
     };
-    let private = config.private(&env);
+    let state = match setting.state() {
+        Ok(state) => state,
+        Err(error) => return report.problem(error.message, "name a state directory with --state"),
+    };
+    // As for a host: what is fenced in sees nothing of these.
+    let own_folders = open::trust_dir().into_iter().chain([state.clone()]);
+    let private: Vec<_> = config.private(&env).into_iter().chain(own_folders).collect();
     for (name, launcher) in launchers {
         let missing = launcher.program().is_some_and(|program| !launcher::is_found(program));
         let began = Instant::now();
@@ -49,9 +56,12 @@ pub(super) async fn look(report: &mut Report, setting: &Setting, calls: bool) {
             (true, _) => Some(Err(launcher.not_installed())),
             (false, true) => {
                 let dir = setting.project.as_deref().filter(|_| !launcher.is_elsewhere());
-                let state = std::env::temp_dir();
                 let site = Site { by: Some(&launcher), own: &own, state: &state, private: &private, dir };
-                Some(started(&own, &site, &launcher, launcher.within(config.limits.launch_ms)).await)
+                let within = launcher.within(config.limits.launch_ms);
+                Some(match make_private(&state) {
+                    Ok(()) => started(&own, &site, &launcher, within).await,
+                    Err(error) => Err(format!("cannot make {}: {error}", state.display())),
+                })
             }
             (false, false) => None,
         };

@@ -70,6 +70,12 @@ fn faults_name_the_key() {
         "`launchers.a.write` goes with the presets bwrap, podman, docker only",
     );
     check("[launchers.a]\nargv = ['x', '{runner}']\nnetwork = true", "`launchers.a.network` goes with the presets");
+    for preset in ["'local'", "'bwrap'", "'docker'\nimage = 'i'", "'kubectl'\nimage = 'i'"] {
+        let text = format!("[launchers.a]\npreset = {preset}\ndir = '/d'");
+        check(&text, "`launchers.a.dir` goes with the presets ssh, srun only");
+    }
+    check("[launchers.a]\npreset = 'srun'\ndir = '/d'", "a: srun");
+    check("[launchers.a]\nargv = ['x', '{dir}', '{runner}']\ndir = '/d'", "a: x {dir} {runner}");
     check("[launchers.a]\nargv = ['x', '{mounts}', '{runner}']\nwrite = true", "a: x {mounts} {runner}");
     check("[launchers.a]\nargv = ['x']", "`launchers.a.argv` has no \"{runner}\"");
     check("[launchers.a]\nargv = ['x', '-c={runner}']", "stands alone");
@@ -87,6 +93,22 @@ fn faults_name_the_key() {
         "unknown variant `there`, expected `here` or `elsewhere`",
     );
     check("[launchers.a]\npreset = 'ssh'\nhost = 'h'\nservers = 'outside'", "`launchers.a.servers` is `outside`");
+}
+
+#[test]
+fn presets_end_what_is_elsewhere() {
+    let check = |written: &str, expected: &str| {
+        let config =
+            Config::parse(&format!("[launchers.a]\n{written}"), Path::new("/c.toml")).expect("a configuration");
+        assert_eq!(config.launcher("a", &|_| None).expect("a launcher").kill.join(" "), expected, "{written}");
+    };
+    check("preset = 'bwrap'", "");
+    check("preset = 'podman'\nimage = 'i'", "podman rm --force --ignore --time 0 {name}");
+    check("preset = 'docker'\nimage = 'i'", "docker rm --force {name}");
+    let pod = "kubectl delete pod {name} --ignore-not-found --now --wait=false";
+    check("preset = 'kubectl'\nimage = 'i'", pod);
+    check("preset = 'kubectl'\nimage = 'i'\nnamespace = 'n'", &format!("{pod} --namespace=n"));
+    check("preset = 'srun'\nkill = ['x', '{name}']", "x {name}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ENTRIES_MAX, Stop, below, blocking, only, relative, root, walk};
+use super::{ENTRIES_MAX, Root, Stop, below, blocking, only, relative, root, walk};
 use crate::tools::{Call, Output, ToolError};
 
 /// Files of one list.
@@ -41,10 +41,10 @@ pub(super) async fn list_files(call: Call, params: ListFiles) -> Result<Output, 
     Output::new(&listed.await?)
 }
 
-fn list(root: &Path, from: &Path, pattern: Option<&str>, stopped: &AtomicBool) -> Result<Listed, ToolError> {
+fn list(root: &Root, from: &Path, pattern: Option<&str>, stopped: &AtomicBool) -> Result<Listed, ToolError> {
     let matcher = pattern.map(|pattern| only(root, pattern)).transpose()?;
     let mut files = Vec::new();
-    for (seen, entry) in walk(from).enumerate() {
+    for (seen, entry) in walk(root, from).enumerate() {
         if stopped.load(Ordering::Relaxed) {
             return Err(ToolError::cancelled());
         }

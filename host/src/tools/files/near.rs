@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::{relative, walk};
+use super::{Root, relative, walk};
 use crate::registry::nearest_name;
 
 /// Paths that are named.
@@ -23,11 +23,11 @@ pub(super) fn hint(near: &[String]) -> String {
 
 /// Paths below `root` that `wanted` may have meant: names that differ in a few characters in the same folder, and the same
 /// name elsewhere. `wanted` does not leave `root` by its words.
-pub(super) fn names(root: &Path, wanted: &str) -> Vec<String> {
+pub(super) fn names(root: &Root, wanted: &str) -> Vec<String> {
     let wanted = Path::new(wanted);
     let Some(name) = wanted.file_name().map(|name| name.to_string_lossy().into_owned()) else { return Vec::new() };
     let mut near = in_folder(root, wanted.parent().unwrap_or(Path::new("")), &name);
-    let elsewhere = walk(root).take(ENTRIES_MAX).filter_map(Result::ok);
+    let elsewhere = walk(root, &root.path).take(ENTRIES_MAX).filter_map(Result::ok);
     let same = elsewhere.filter(|entry| entry.file_name().to_string_lossy().eq_ignore_ascii_case(&name));
     for entry in same {
         if near.len() >= NAMED_MAX {
@@ -38,13 +38,14 @@ pub(super) fn names(root: &Path, wanted: &str) -> Vec<String> {
     near
 }
 
-fn in_folder(root: &Path, folder: &Path, name: &str) -> Vec<String> {
+fn in_folder(root: &Root, folder: &Path, name: &str) -> Vec<String> {
     // A link may lead out.
-    let Some(folder) = root.join(folder).canonicalize().ok().filter(|folder| folder.starts_with(root)) else {
+    let Some(folder) = root.path.join(folder).canonicalize().ok().filter(|folder| folder.starts_with(&root.path))
+    else {
         return Vec::new();
     };
     let Ok(entries) = folder.read_dir() else { return Vec::new() };
-    let names = entries.take(ENTRIES_MAX).filter_map(Result::ok);
+    let names = entries.take(ENTRIES_MAX).filter_map(Result::ok).filter(|entry| !root.own.has(&entry.path()));
     let mut names: BTreeSet<String> = names.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     let mut near = Vec::new();
     while near.len() < NAMED_MAX {

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use grep_matcher::LineTerminator;
@@ -13,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::sink::{InFile, Kept};
-use super::{ENTRIES_MAX, FILE_BYTES_MAX, Stop, below, blocking, only, relative, root, walk};
+use super::{ENTRIES_MAX, FILE_BYTES_MAX, Root, Stop, below, blocking, only, relative, root, walk};
 use crate::text::cut;
 use crate::tools::{Call, Output, ToolError};
 
@@ -123,7 +122,7 @@ pub(super) async fn search_files(call: Call, params: SearchFiles) -> Result<Outp
 }
 
 /// Searches until all is searched, the answer is full, or `stopped` is set.
-fn search(root: &Path, params: &SearchFiles, chars_max: usize, stopped: &AtomicBool) -> Result<Found, ToolError> {
+fn search(root: &Root, params: &SearchFiles, chars_max: usize, stopped: &AtomicBool) -> Result<Found, ToolError> {
     let matcher = matcher(params)?;
     let from = below(root, params.path.as_deref().unwrap_or("."))?;
     let glob = params.glob.as_deref().map(|glob| only(root, glob)).transpose()?;
@@ -145,7 +144,7 @@ fn search(root: &Path, params: &SearchFiles, chars_max: usize, stopped: &AtomicB
     };
     let mut found = Found::default();
     let (mut bytes, mut cut_short) = (0, false);
-    for (seen, entry) in walk(&from).enumerate() {
+    for (seen, entry) in walk(root, &from).enumerate() {
         if stopped.load(Ordering::Relaxed) {
             return Err(ToolError::cancelled());
         }

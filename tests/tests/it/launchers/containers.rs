@@ -72,8 +72,9 @@ impl Drop for Image {
 /// Containers of a name that there are.
 fn containers(name: &str) -> Vec<u32> {
     let listed = Command::new("podman").args(["ps", "--all", "--quiet", "--filter", &format!("name={name}")]).output();
-    let listed = listed.map(|told| String::from_utf8_lossy(&told.stdout).lines().count()).unwrap_or_default();
-    vec![0; listed]
+    let listed = listed.expect("podman runs");
+    assert!(listed.status.success(), "podman ps: {}", String::from_utf8_lossy(&listed.stderr));
+    vec![0; String::from_utf8_lossy(&listed.stdout).lines().count()]
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -86,8 +87,12 @@ async fn the_runner_is_brought_into_an_empty_image_or_is_in_it() {
             { "tool_calls": [{ "tool_name": "read_file", "arguments": { "path": "a.txt" } }] },
             { "text": "{{result}}" },
         ]);
-        let bed = bed(&image.launcher(&where_it_is), "read_file", steps);
+        let mut bed = bed(&image.launcher(&where_it_is), "read_file", steps);
         std::fs::write(bed.project().join("a.txt"), "AAA").expect("a file");
+        // What is the host's own is hidden in the folder that is shown.
+        std::fs::create_dir(bed.project().join("own")).expect("a folder");
+        std::fs::write(bed.project().join("key"), "very-secret").expect("a file");
+        bed.private = vec![bed.project().join("own"), bed.project().join("key")];
         let client = bed.open().await;
         let (spawned, seen) = run(&client).await;
         let told = client.mail(&spawned).await.concat();

@@ -58,8 +58,13 @@ async fn docker_is_told_names_of_variables_and_what_it_may() {
     let config =
         format!("[launchers.there]\npreset = \"docker\"\nimage = \"a/b:1\"\nbring = {}\nwrite = true", json!(RUNNER));
     let (id, told) = ran(&config, "docker", "a/b:1", "x) ;;", None).await;
+    let number = |which: &str| {
+        let told = Command::new("id").arg(which).output().expect("id");
+        String::from_utf8_lossy(&told.stdout).trim().to_owned()
+    };
+    let user = format!("{}:{}", number("-u"), number("-g"));
     let begin = format!(
-        "run --rm --interactive --init --name assistant-{id} --network none --read-only --tmpfs /tmp --cap-drop=all \
+        "run --rm --interactive --init --name assistant-{id} --user={user} --network none --read-only --tmpfs /tmp --cap-drop=all \
          --security-opt no-new-privileges --env=ASSISTANT_PROCESS_ID --env=ASSISTANT_HOST_DEPTH --volume="
     );
     assert!(told.starts_with(&begin), "{told}");

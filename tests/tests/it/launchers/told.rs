@@ -47,6 +47,16 @@ fn doctor_starts_a_runner_by_each() {
 }
 
 #[test]
+fn doctor_starts_them_where_only_this_user_may_enter() {
+    let config =
+        "[launchers.where]\nargv = [\"sh\", \"-c\", \"stat -c '%a %n' \\\"$PWD\\\" >&2; exit 3\", \"{runner}\"]\n";
+    let (out, err) = ran(config, &["doctor", "--json", "--config", "config.toml"]);
+    let report: Value = serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out} {err}"));
+    let error = report["launchers"][0]["error"].as_str().unwrap_or_default();
+    assert!(error.contains("700 ") && error.contains("/state/assistant-host/"), "{report}");
+}
+
+#[test]
 fn check_tells_what_a_configuration_lacks() {
     let config = format!(
         "{CONFIG}[launchers.box]\npreset = \"bwrap\"\nbind = [\"/no/such\"]\n[launchers.odd]\npreset = \"ssh\"\n\

@@ -134,23 +134,21 @@ async fn odd_paths_and_submodules_are_worked_in() {
     let asked = json!({ "assistant_id": "x", "query": "go", "working_dir": "with blank \u{fc} $HOME 'x'" });
     let spawned = client.call("spawn_assistant", asked).await;
     let (path, _) = worktree(&client, &spawned).await;
-    // Its submodules are there once somebody wants them; one that is as it was is nothing new.
-    git(&path, &["submodule", "--quiet", "update", "--init"]);
-    assert!(path.join("module/a.txt").exists());
+    assert!(!path.join("module/a.txt").exists());
     super::go_on(&client, &spawned).await;
     let seen = client.end(&spawned).await;
     assert_eq!(seen["status"], "finished", "{seen}");
     assert!(client.mail(&spawned).await.pop().is_some_and(|told| told.starts_with("odd")));
     until("removed", || !path.exists()).await;
 
-    // One in which a submodule was changed is kept.
+    // Its submodules are there once somebody wants them. Nobody looks into those: their settings may be another's.
     let spawned = client.spawn("x", "go").await;
     let (path, _) = worktree(&client, &spawned).await;
     git(&path, &["submodule", "--quiet", "update", "--init"]);
-    std::fs::write(path.join("module/a.txt"), "changed").expect("a file");
+    assert!(path.join("module/a.txt").exists());
     client.call("cancel_assistant", json!({ "process_id": spawned["process_id"] })).await;
     client.end(&spawned).await;
-    assert_eq!(kept(&client, &spawned).await["holds"], "1 file that is not committed");
+    assert_eq!(kept(&client, &spawned).await["holds"], "files of submodules are in it");
     client.host.close().await;
 
     // A path that is no text.
@@ -192,4 +190,35 @@ async fn a_worktree_cannot_point_the_host_elsewhere() {
     assert_eq!(kept(&client, &spawned).await["holds"], "1 file that is not committed");
     assert!(!ran.exists(), "the host ran what a worktree says");
     client.host.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repository_within_a_worktree_has_nothing_run() {
+    if !has_git() {
+        return;
+    }
+    let bed = super::bed(&[("x.md", &isolated("x", "recv_message"))], &[("x", json!([waits(), { "text": "done" }]))]);
+    let client = bed.open().await;
+    let spawned = client.spawn("x", "go").await;
+    let (path, _) = worktree(&client, &spawned).await;
+    let ran = bed.dir.path().join("ran");
+    let within = path.join("within");
+    std::fs::create_dir(&within).expect("a folder");
+    repository(&within);
+    // In the index of the worktree it is a submodule; what is not as it was committed goes through a filter.
+    git(&path, &["add", "within"]);
+    git(&path, &["commit", "--quiet", "-m", "within"]);
+    git(&within, &["config", "core.fsmonitor", &format!("touch {}", ran.display())]);
+    git(&within, &["config", "filter.x.clean", &format!("touch {}", ran.display())]);
+    std::fs::write(within.join(".git/info/attributes"), "* filter=x\n").expect("a file");
+    std::fs::write(within.join("a.txt"), "commotted").expect("a file");
+    super::go_on(&client, &spawned).await;
+    let seen = client.end(&spawned).await;
+    assert_eq!(seen["status"], "finished", "{seen}");
+    assert_eq!(kept(&client, &spawned).await["holds"], "files of submodules are in it");
+    assert!(!ran.exists(), "the host ran what a submodule says");
+    client.host.close().await;
+    // What it would have been.
+    git(&path, &["status", "--porcelain", "--ignore-submodules=none"]);
+    assert!(ran.exists(), "git heeds those settings");
 }

@@ -1,8 +1,10 @@
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use serde_json::{Value, json};
 
 use super::*;
+use crate::tools::paths::Own;
 
 /// A folder that is gone with the test, and its path without links.
 fn folder(files: &[(&str, &[u8])]) -> (tempfile::TempDir, std::path::PathBuf) {
@@ -16,10 +18,15 @@ fn folder(files: &[(&str, &[u8])]) -> (tempfile::TempDir, std::path::PathBuf) {
     (folder, root)
 }
 
+/// A folder in which nothing is the host's own.
+fn plain(root: &Path) -> Root {
+    Root { path: root.to_path_buf(), own: Own::default() }
+}
+
 /// What a search gives: the result, or what the error says.
 fn found(root: &Path, params: Value) -> Value {
     let params: SearchFiles = serde_json::from_value(params).expect("arguments");
-    match search(root, &params, 40_000, &AtomicBool::new(false)) {
+    match search(&plain(root), &params, 40_000, &AtomicBool::new(false)) {
         Ok(found) => serde_json::to_value(found).expect("a result"),
         Err(error) => json!({ "code": error.code, "message": error.message }),
     }
@@ -199,10 +206,10 @@ fn a_search_that_nobody_waits_for_stops() {
     let params = SearchFiles { pattern: "two".to_owned(), ..SearchFiles::default() };
     let stop = Stop::default();
     let stopped = stop.flag();
-    assert!(search(&root, &params, 40_000, &stopped).is_ok());
+    assert!(search(&plain(&root), &params, 40_000, &stopped).is_ok());
     let mut file = Held { file: &b"two"[..], stopped: &stopped };
     drop(stop);
-    assert_eq!(search(&root, &params, 40_000, &stopped).expect_err("stopped").code, "cancelled");
+    assert_eq!(search(&plain(&root), &params, 40_000, &stopped).expect_err("stopped").code, "cancelled");
     assert!(file.read(&mut [0; 3]).is_err());
 }
 
@@ -215,9 +222,9 @@ fn a_path_that_does_not_exist_names_those_near_it() {
         ("source/MOD.rs", "Near it: `src/deep/mod.rs`. list_files shows what there is."),
         ("nothing/like/it", "list_files shows what there is."),
     ] {
-        let error = below(&root, path).expect_err("no file");
+        let error = below(&plain(&root), path).expect_err("no file");
         assert_eq!((error.code.as_str(), error.hint.as_str()), ("bad_argument", hint), "{path}");
     }
-    let outside = below(&root, "../lib.rs").expect_err("outside");
+    let outside = below(&plain(&root), "../lib.rs").expect_err("outside");
     assert!(outside.code == "not_permitted" && !outside.hint.contains("lib.rs"));
 }
