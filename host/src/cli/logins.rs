@@ -36,7 +36,8 @@ pub(super) const AGENTS: &[Agent] = &[
         name: "claude",
         title: "Claude Code",
         login: "claude auth login",
-        variables: &["CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_AUTH_TOKEN"],
+        // ANTHROPIC_AUTH_TOKEN is none: it belongs to a gateway, whose address such an agent is not given.
+        variables: &["CLAUDE_CODE_OAUTH_TOKEN"],
         file: claude,
     },
     Agent { name: "codex", title: "Codex", login: "codex login", variables: &[], file: codex },
@@ -210,6 +211,7 @@ mod tests {
         check("claude", &[(".claude/.credentials.json", oauth)], &elsewhere, None);
         check("claude", &[], &[("CLAUDE_CODE_OAUTH_TOKEN", "t")], Some("$CLAUDE_CODE_OAUTH_TOKEN"));
         check("claude", &[], &[("CLAUDE_CODE_OAUTH_TOKEN", " ")], None);
+        check("claude", &[], &[("ANTHROPIC_AUTH_TOKEN", "t")], None);
         check("codex", &[(".codex/auth.json", r#"{"OPENAI_API_KEY":"k"}"#)], &[], Some(".codex/auth.json"));
         check("codex", &[(".codex/auth.json", r#"{"OPENAI_API_KEY":null,"tokens":null}"#)], &[], None);
         let tokens = r#"{"OPENAI_API_KEY":null,"tokens":{"access_token":"a"}}"#;
