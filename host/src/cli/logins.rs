@@ -129,8 +129,8 @@ fn is_text(value: &Value) -> bool {
     value.as_str().is_some_and(|text| !text.trim().is_empty())
 }
 
-/// Its file of tokens; its own file where the tokens are in the keychain of macOS, or where it made a key of the login; a
-/// program of the user's that tells a key.
+/// Its file of tokens; its own file where the tokens are in the keychain of macOS, or where it made a key of the login. A
+/// program that tells a key is none: it stands in settings that do not come along.
 fn claude(env: &Env<'_>) -> Option<PathBuf> {
     let folder = env.folder("CLAUDE_CONFIG_DIR", ".claude")?;
     let own = match env.get("CLAUDE_CONFIG_DIR") {
@@ -139,7 +139,6 @@ fn claude(env: &Env<'_>) -> Option<PathBuf> {
     };
     that_says(folder.join(".credentials.json"), |told| is_text(&told["claudeAiOauth"]["accessToken"]))
         .or_else(|| that_says(own, |told| is_text(&told["primaryApiKey"]) || in_keychain(told)))
-        .or_else(|| that_says(folder.join("settings.json"), |told| is_text(&told["apiKeyHelper"])))
 }
 
 fn in_keychain(told: &Value) -> bool {
@@ -200,12 +199,7 @@ mod tests {
         check("claude", &[(".claude/.credentials.json", "")], &[], None);
         check("claude", &[(".claude/.credentials.json", "\u{0}\u{1}{")], &[], None);
         check("claude", &[(".claude.json", r#"{"primaryApiKey":"k"}"#)], &[], Some(".claude.json"));
-        check(
-            "claude",
-            &[(".claude/settings.json", r#"{"apiKeyHelper":"echo k"}"#)],
-            &[],
-            Some(".claude/settings.json"),
-        );
+        check("claude", &[(".claude/settings.json", r#"{"apiKeyHelper":"echo k"}"#)], &[], None);
         let elsewhere = [("CLAUDE_CONFIG_DIR", "~/c")];
         check("claude", &[("c/.credentials.json", oauth)], &elsewhere, Some("c/.credentials.json"));
         check("claude", &[(".claude/.credentials.json", oauth)], &elsewhere, None);
