@@ -15,6 +15,9 @@ const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// Folders of PATH that are looked into.
 const FOLDERS_MAX: usize = 256;
 
+/// Whether our runner has adapters on this system.
+pub(super) const ADAPTERS: bool = cfg!(unix);
+
 /// A coding agent that our runner has an adapter for.
 #[derive(Debug)]
 pub(super) struct Agent {
@@ -61,7 +64,7 @@ pub(super) struct Found {
 impl Found {
     /// Whether it can be used as it is.
     pub(super) fn is_ready(&self) -> bool {
-        self.program.is_some() && self.login.is_some()
+        ADAPTERS && self.program.is_some() && self.login.is_some()
     }
 }
 
