@@ -16,7 +16,7 @@ use crate::servers::{ServedTool, Servers};
 use crate::tools::blobs::READ_BLOB;
 use crate::tools::grants::{self, Unavailable};
 use crate::tools::lacking_title;
-use crate::tools::policy::{Policy, ToolName};
+use crate::tools::policy::{Policy, ToolName, Why};
 use crate::tools::profile::subagents;
 
 use super::answer::Answering;
@@ -37,7 +37,7 @@ pub(super) struct Kit {
     in_project: Policy,
     pub(super) servers: Servers,
     /// What was consented to for the rest of the run: tools with the rules that ask.
-    pub(super) consents: Mutex<BTreeSet<(String, String)>>,
+    pub(super) consents: Mutex<BTreeSet<(String, Why)>>,
     /// Questions about calls that nobody has answered yet, by tool and arguments.
     pub(super) asked: Mutex<BTreeMap<(String, String), MessageId>>,
     items: Vec<Item>,

@@ -103,17 +103,17 @@ async fn judge(
         Some(briefing) if briefing.only_looks => policy.only_looking(),
         _ => policy,
     };
-    let rule = match policy.judge_own(name, &arguments) {
+    let why = match policy.judge_own(name, &arguments) {
         Verdict::Allow => return Ok(PermissionResult { allowed: true, reason: None }),
         Verdict::Deny { rule } => return refused(&rule).await,
-        Verdict::Ask { rule } => rule,
+        Verdict::Ask { why } => why,
     };
     let recorder = Recorder { process: link.row.id, call_id: params.call_id.clone(), tool: name.to_owned() };
     let along = Along { recorder: Some(recorder), turn: Some(cx.turn.clone()), ..link.along().await };
     let call = Call { host: link.host.clone(), caller: Caller::Process(link.row.id), arguments, along };
     let title = params.title.as_deref().map(|title| cut(&crate::text::one_line(title), TITLE_CHARS_MAX));
     let wants = Wants { tool: ToolName::of_agent(name), name, title: title.as_deref() };
-    match permit::ask(link, &call, &wants, &rule).await {
+    match permit::ask(link, &call, &wants, why).await {
         Ok(()) => Ok(PermissionResult { allowed: true, reason: None }),
         Err(error) if error.retryable => Err(Not::Now(format!("{}. {}", error.message, error.hint))),
         Err(error) if permit::is_refusal(&error) => {

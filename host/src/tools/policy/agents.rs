@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::paths::Resolved;
-use super::{Policy, ToolName, Verdict, subject};
+use super::{Policy, ToolName, Verdict, Why, subject};
 use crate::registry::{bare, fold, is_all};
 use crate::servers::presets::What;
 use crate::tools::grants;
@@ -12,10 +12,6 @@ use crate::tools::talk::ASKING;
 
 /// Stands for a server where a tool is an agent's own; no server can be called so.
 pub(super) const AGENT: &str = "an agent\u{0}";
-/// What stands for a rule where somebody is asked because there is none.
-pub(crate) const NO_RULE: &str = "no rule is about it";
-/// The same where it reads or changes what is not in the folder of its run.
-const OUTSIDE: &str = "what it is about is not in the folder of the run";
 /// The tools that an agent gets from this host, as it may call them: each is judged when it is called.
 const OURS: &str = "mcp__assistants__";
 /// Tools of agents that only look, folded, beside those that read files.
@@ -129,8 +125,8 @@ impl Policy {
             None => only_looks || !self.about(tool).is_empty(),
         };
         match verdict {
-            Verdict::Allow if !given => Verdict::Ask { rule: NO_RULE.to_owned() },
-            Verdict::Allow if self.leads_outside(tool, does, arguments) => Verdict::Ask { rule: OUTSIDE.to_owned() },
+            Verdict::Allow if !given => Verdict::Ask { why: Why::NoRule },
+            Verdict::Allow if self.leads_outside(tool, does, arguments) => Verdict::Ask { why: Why::Outside },
             verdict => verdict,
         }
     }

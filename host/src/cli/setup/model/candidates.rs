@@ -69,7 +69,9 @@ pub(super) async fn candidates(env: &dyn Fn(&str) -> Option<String>) -> Vec<Cand
 fn of_agent(found: logins::Found) -> Candidate {
     let agent = found.agent;
     let why = match (&found.program, &found.login) {
-        _ if !ADAPTERS => format!("{} cannot run assistants on this system: there is no adapter for it here", agent.title),
+        _ if !ADAPTERS => {
+            format!("{} cannot run assistants on this system: there is no adapter for it here", agent.title)
+        }
         (Some(_), Some(login)) => format!("{} is logged in ({login})", agent.title),
         (Some(program), None) => format!("{} is there and not logged in: {}", program.display(), agent.login),
         (None, Some(login)) => format!("there is a login ({login}), and no program `{}` on PATH", agent.name),
