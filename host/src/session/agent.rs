@@ -20,8 +20,11 @@ use crate::store::StoreError;
 use crate::tools::policy::does_more;
 use crate::{conversation, events as log};
 
+mod calls;
 pub(super) mod events;
 pub(super) mod permission;
+
+use calls::Calls;
 
 /// Events of one process that are recorded. Limits count all of them.
 const EVENTS_MAX: u32 = 20_000;
@@ -43,10 +46,12 @@ pub(super) struct Agent {
     session: Mutex<Option<String>>,
     /// A limit is reached, in words: everything that it tells from now on is answered so.
     over: OnceLock<String>,
-    /// What was answered to calls that it asked about, by their ids.
+    /// What was answered to calls that it asked about, by [`calls::key`].
     answers: Mutex<BTreeMap<String, Arc<OnceCell<PermissionResult>>>>,
     /// Its own tools that it has called and that have not answered.
     open: Mutex<BTreeSet<String>>,
+    /// Calls of its own tools that are recorded.
+    calls: Mutex<Calls>,
     room: Room,
 }
 

@@ -77,10 +77,18 @@ async fn else_the_session_is_asked() {
         refused["allowed"] == false && refused["reason"].as_str().unwrap_or_default().contains("takes too long"),
         "{refused}"
     );
+    // Nor for another call that has its id.
+    let next = puppet.may("1", "Bash", json!({ "command": "make install" }));
+    answer(&client, &question(&client).await, "no").await;
+    assert_eq!(next.result().await["allowed"], false);
+    // Without a rule nothing bounds what `always` would be of: it is not offered, and is a yes to this call.
+    assert!(!words.contains("always"), "{words}");
     let next = puppet.may("3", "Bash", json!({ "command": "ls" }));
     answer(&client, &question(&client).await, "always").await;
     assert_eq!(next.result().await["allowed"], true);
-    assert_eq!(puppet.may("4", "Bash", json!({ "command": "pwd" })).result().await["allowed"], true, "as was said");
+    let next = puppet.may("4", "Bash", json!({ "command": "pwd" }));
+    answer(&client, &question(&client).await, "no").await;
+    assert_eq!(next.result().await["allowed"], false);
     // Another tool is another matter.
     let next = puppet.may("5", "Write", json!({ "file_path": "a" }));
     answer(&client, &question(&client).await, "no").await;
@@ -92,7 +100,7 @@ async fn else_the_session_is_asked() {
     assert_ne!(open.outcome().await.unwrap_or_default()["allowed"], true);
     client.end(&spawned).await;
     let told = log(&client, &spawned).await;
-    assert_eq!(told.iter().filter(|(kind, _)| kind == "refused").count(), 2, "{told:#?}");
+    assert_eq!(told.iter().filter(|(kind, _)| kind == "refused").count(), 4, "{told:#?}");
     client.host.close().await;
 }
 
