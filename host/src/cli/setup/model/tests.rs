@@ -66,6 +66,16 @@ fn a_configuration_gets_an_entry_and_a_default() {
         let own = "- default_runner = \"c\"\n+ default_runner = \"assistant-runner\"\n+ default_model = \"a\"";
         format!("{own}\n+ \n{entry}")
     });
+    // A model beside the only one, and an agent beside models.
+    let lone = "[models.b]\nprovider = \"openai\"\nmodel = \"x\"\n";
+    check(lone, &model("a"), &plain, &format!("+ default_model = \"b\"\n+ \n+ \n{entry}\n{still}"));
+    check(lone, &model("a"), &default, &format!("+ default_model = \"a\"\n+ \n+ \n{entry}"));
+    check(lone, &model("b"), &replace, &format!("+ default_model = \"b\"\n+ \n{anew}"));
+    let models = "assistants that name nothing still use `b`; --default has `claude` run them";
+    for beside in [old, lone] {
+        check(beside, &agent(), &plain, &format!("+ \n{runner}\n{models}"));
+    }
+    check(old, &agent(), &default, &format!("+ default_runner = \"claude\"\n+ \n{runner}"));
     check("models = 3", &model("a"), &plain, "c.toml, line 1: invalid type: integer `3`, expected a map");
 }
 
