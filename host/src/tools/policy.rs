@@ -29,7 +29,7 @@ mod urls;
 mod wider;
 mod withheld;
 
-pub(crate) use self::agents::{does_more, is_of_agents};
+pub(crate) use self::agents::{does_more, is_configured, is_of_agents};
 use self::calls::Calls;
 use self::entry::{Entry, Style};
 use self::names::Naming;

@@ -4,8 +4,9 @@
 use serde_json::{Map, Value};
 
 use super::paths::Resolved;
-use super::{Policy, ToolName, Verdict, Why, subject};
+use super::{Policy, ToolName, Verdict, Why, names_server, subject};
 use crate::registry::{bare, fold, is_all};
+use crate::servers::Configured;
 use crate::servers::presets::What;
 use crate::tools::grants;
 use crate::tools::talk::ASKING;
@@ -56,10 +57,23 @@ pub(crate) fn is_of_agents(name: &str) -> bool {
     grants::is_foreign(bare(name)) || reads(bare(name)).is_some()
 }
 
-/// Whether a definition that asks for `name` asks for a tool of an agent's own that does more than look.
+/// Whether a definition that asks for `name` asks for a tool of an agent's own that does more than look, or for one of a
+/// server that the agent may have itself: of those nobody knows what they do.
 pub(crate) fn does_more(name: &str) -> bool {
     let name = bare(name);
-    is_all(name) || (grants::is_foreign(name) && !only_looks(name))
+    is_all(name) || (grants::is_foreign(name) && !only_looks(name)) || is_of_server(name)
+}
+
+/// Whether it is a tool of a server, as agents call it, and none of this host's.
+fn is_of_server(name: &str) -> bool {
+    // Lists of tools are read in other spellings, too.
+    fold(name).starts_with("mcp") && !name.starts_with(OURS) && Some(name) != OURS.strip_suffix("__")
+}
+
+/// Whether `name` is of a server that the configuration has, and so not the agent's own.
+pub(crate) fn is_configured(name: &str, configured: &Configured) -> bool {
+    let name = bare(name);
+    is_of_server(name) && !name.contains(['*', '?']) && configured.iter().any(|one| names_server(name, &one.name))
 }
 
 /// Whether an agent's own tool of this name changes nothing.

@@ -116,7 +116,19 @@ fn who_must_change_nothing_neither_writes_nor_runs() {
 
 #[test]
 fn what_does_more_than_look() {
-    for name in ["Bash", "Bash(git log:*)", "edit/editFiles", "Write", "NotebookEdit", "*", "Skill"] {
+    for name in [
+        "Bash",
+        "Bash(git log:*)",
+        "edit/editFiles",
+        "Write",
+        "NotebookEdit",
+        "*",
+        "Skill",
+        "mcp__x__y",
+        "mcp__*",
+        "mcpxy",
+        "mcp__assistantsx",
+    ] {
         assert!(does_more(name), "{name}");
     }
     for name in [
@@ -127,7 +139,8 @@ fn what_does_more_than_look() {
         "TodoWrite",
         "Task",
         "ask_parent",
-        "mcp__x__y",
+        "mcp__assistants__ask_parent",
+        "mcp__assistants",
         "AskUserQuestion",
     ] {
         assert!(!does_more(name), "{name}");
