@@ -17,7 +17,7 @@ const RESUMED_MAX: usize = 100;
 ///
 /// # Errors
 /// The store's.
-pub fn is_of_agent(tx: &Tx<'_>, process: ProcessId, session: Option<&str>) -> Result<(), StoreError> {
+pub fn mark_agent(tx: &Tx<'_>, process: ProcessId, session: Option<&str>) -> Result<(), StoreError> {
     tx.db
         .prepare_cached(
             "UPDATE assistant_processes SET agent = 1, agent_session = coalesce(?2, agent_session) WHERE process_id = ?1",
