@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::runners;
+
 /// The longest file that is read, bytes.
 const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// Folders of PATH that are looked into.
@@ -21,8 +23,8 @@ pub(super) const ADAPTERS: bool = cfg!(unix);
 /// A coding agent that our runner has an adapter for.
 #[derive(Debug)]
 pub(super) struct Agent {
-    /// Its name in the configuration, and that of its program.
-    pub(super) name: &'static str,
+    /// Which.
+    pub(super) agent: runners::Agent,
     /// Its name for people.
     pub(super) title: &'static str,
     /// How one logs in to it.
@@ -33,19 +35,38 @@ pub(super) struct Agent {
     file: fn(&Env<'_>) -> Option<PathBuf>,
 }
 
+impl Agent {
+    /// Its name in the configuration, and that of its program.
+    pub(super) fn name(&self) -> &'static str {
+        self.agent.name()
+    }
+}
+
 /// All, the first that is logged in to before the others.
 pub(super) const AGENTS: &[Agent] = &[
     Agent {
-        name: "claude",
+        agent: runners::Agent::Claude,
         title: "Claude Code",
         login: "claude auth login",
         // ANTHROPIC_AUTH_TOKEN is none: it belongs to a gateway, whose address such an agent is not given.
         variables: &["CLAUDE_CODE_OAUTH_TOKEN"],
         file: claude,
     },
-    Agent { name: "codex", title: "Codex", login: "codex login", variables: &[], file: codex },
-    Agent { name: "opencode", title: "opencode", login: "opencode auth login", variables: &[], file: opencode },
-    Agent { name: "gemini", title: "Gemini CLI", login: "gemini, then /auth", variables: &[], file: gemini },
+    Agent { agent: runners::Agent::Codex, title: "Codex", login: "codex login", variables: &[], file: codex },
+    Agent {
+        agent: runners::Agent::Opencode,
+        title: "opencode",
+        login: "opencode auth login",
+        variables: &[],
+        file: opencode,
+    },
+    Agent {
+        agent: runners::Agent::Gemini,
+        title: "Gemini CLI",
+        login: "gemini, then /auth",
+        variables: &[],
+        file: gemini,
+    },
 ];
 
 /// What is known of an agent here.
@@ -98,7 +119,7 @@ pub(super) fn look(agent: &'static Agent, env: &dyn Fn(&str) -> Option<String>) 
     let file = (agent.file)(&env);
     let variable = agent.variables.iter().copied().find(|name| file.is_none() && env.get(name).is_some());
     let login = file.map(|file| file.display().to_string()).or_else(|| variable.map(|name| format!("${name}")));
-    Found { agent, program: program(agent.name, env.get("PATH").as_deref()), login, variable }
+    Found { agent, program: program(agent.name(), env.get("PATH").as_deref()), login, variable }
 }
 
 /// A program of this name on PATH.
@@ -187,7 +208,7 @@ mod tests {
                 .find(|(variable, _)| *variable == name)
                 .map(|(_, value)| value.replace('~', &home.display().to_string())),
         };
-        let agent = AGENTS.iter().find(|agent| agent.name == name).expect("known");
+        let agent = AGENTS.iter().find(|agent| agent.name() == name).expect("known");
         let found = look(agent, &env);
         let login = found.login.map(|login| login.replace(&format!("{}/", home.display()), ""));
         assert_eq!(login.as_deref(), expected, "{name} {files:?} {variables:?}");

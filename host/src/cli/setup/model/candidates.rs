@@ -74,11 +74,11 @@ fn of_agent(found: logins::Found) -> Candidate {
         }
         (Some(_), Some(login)) => format!("{} is logged in ({login})", agent.title),
         (Some(program), None) => format!("{} is there and not logged in: {}", program.display(), agent.login),
-        (None, Some(login)) => format!("there is a login ({login}), and no program `{}` on PATH", agent.name),
-        (None, None) => format!("no program `{}` on PATH", agent.name),
+        (None, Some(login)) => format!("there is a login ({login}), and no program `{}` on PATH", agent.name()),
+        (None, None) => format!("no program `{}` on PATH", agent.name()),
     };
     Candidate {
-        what: agent.name,
+        what: agent.name(),
         title: agent.title,
         ready: found.is_ready(),
         why,

@@ -88,7 +88,7 @@ impl Plan {
         let mut put = |key: &str, value: Value| _ = entry.insert(key.to_owned(), value);
         match self {
             Self::Agent { agent, variable, .. } => {
-                put("agent", json!(agent.name));
+                put("agent", json!(agent.name()));
                 if let Some(variable) = variable {
                     put("env", json!([variable]));
                 }
