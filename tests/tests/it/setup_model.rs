@@ -123,6 +123,10 @@ async fn what_does_not_work_is_told_and_not_written() {
         (&["ollama"][..], "it does not answer"),
         (&["nothing"][..], "nothing is called `nothing` here"),
         (&[][..], "say what is to be used"),
+        (&["--model", "m"][..], "not provided:\n  <WHAT>"),
+        (&["--base-url", "http://127.0.0.1:9"][..], "not provided:\n  <WHAT>"),
+        (&["--key-env", "K"][..], "not provided:\n  <WHAT>"),
+        (&["--key-file", "k"][..], "not provided:\n  <WHAT>"),
     ] {
         let (code, _, said) = setup(dir.path(), args, &[]).await;
         assert_eq!((code, said.contains(words)), (Some(2), true), "{args:?}: {said}");

@@ -33,19 +33,19 @@ pub(in crate::cli) struct ModelArgs {
     #[arg(long, conflicts_with_all = ["what", "write"])]
     list: bool,
     /// The provider's name of the model
-    #[arg(long, value_name = "MODEL")]
+    #[arg(long, value_name = "MODEL", requires = "what")]
     model: Option<String>,
     /// The name of the entry in the configuration
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// The variable that holds the key
-    #[arg(long, value_name = "VARIABLE", conflicts_with = "key_file")]
+    #[arg(long, value_name = "VARIABLE", requires = "what", conflicts_with = "key_file")]
     key_env: Option<String>,
     /// The file that holds the key, readable by you only
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "what")]
     key_file: Option<PathBuf>,
     /// Another address that speaks the format of the provider
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", requires = "what")]
     base_url: Option<String>,
     /// Tokens that an Ollama makes room for [default: what the model takes, at most 32768]
     #[arg(long, value_name = "TOKENS")]
