@@ -119,8 +119,14 @@ pub(in crate::cli) async fn model(places: &Places, args: &ModelArgs) -> Result<u
     let failed = |why: &dyn std::fmt::Display| {
         Failure::new(FAILED, format!("{} cannot be written: {why}; it is as it was", place.config.display()))
     };
-    plan.keep_key(&place.config, args.replace).map_err(|why| failed(&why))?;
-    let backup = file::write(&place.config, old.as_deref(), &change.text).map_err(|error| failed(&error))?;
+    let kept = plan.keep_key(&place.config, args.replace).map_err(|why| failed(&why))?;
+    let backup = match file::write(&place.config, old.as_deref(), &change.text) {
+        Ok(backup) => backup,
+        Err(error) => {
+            let undone = kept.map_or(Ok(()), plan::KeptKey::undo);
+            return Err(failed(&undone.map_or_else(|why| format!("{error}; and {why}"), |()| error.to_string())));
+        }
+    };
     if args.json {
         say(&told(&plan, &place, &change, tried.as_ref(), backup.as_ref(), true).to_string());
         return Ok(0);

@@ -127,8 +127,16 @@ fn a_pasted_key_gets_a_file_of_its_owner_only() {
     let file = dir.path().join("new/a.key");
     assert_eq!(std::fs::read_to_string(&file).expect("there"), "sk-secret\n");
     assert_eq!(std::fs::metadata(&file).expect("there").permissions().mode() & 0o777, 0o600);
-    let again = plan.keep_key(&config, false).expect_err("it is there");
+    let again = plan.keep_key(&config, false).map(drop).expect_err("it is there");
     assert!(again.contains("is there already") && !again.contains("secret"), "{again}");
-    plan.keep_key(&config, true).expect("written over");
+    std::fs::write(&file, "sk-older\n").expect("written");
+    let kept = plan.keep_key(&config, true).expect("written over").expect("a key");
+    assert_eq!(std::fs::read_to_string(&file).expect("there"), "sk-secret\n");
+    // Where the configuration cannot be written, the one before is there again, or none.
+    kept.undo().expect("undone");
+    assert_eq!(std::fs::read_to_string(&file).expect("there"), "sk-older\n");
+    std::fs::remove_file(&file).expect("removed");
+    plan.keep_key(&config, false).expect("written").expect("a key").undo().expect("undone");
+    assert!(!file.exists());
     assert!(!format!("{plan:?}").contains("secret"), "it is shown nowhere");
 }
