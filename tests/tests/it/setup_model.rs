@@ -169,6 +169,14 @@ async fn an_ollama_tells_its_models_and_their_context() {
     assert_eq!(config(&dir), want);
     let last = server.requests().pop().expect("asked");
     assert_eq!((last.path.as_str(), &last.body["options"]["num_ctx"]), ("/api/chat", &json!(32_768)));
+    // The one of the address that is given is asked, and none where another thing is named.
+    has();
+    let elsewhere = ["ollama", "--base-url", &host];
+    let (code, _, said) = setup(dir.path(), &elsewhere, &[]).await;
+    assert_eq!((code, said.contains("qwen3:8b, gemma3:4b")), (Some(2), true), "{said}");
+    let asked = server.requests().len();
+    setup(dir.path(), &["openai", "--no-test"], &[("OPENAI_API_KEY", "k"), variables[0]]).await;
+    assert_eq!(server.requests().len(), asked);
 }
 
 #[tokio::test(flavor = "multi_thread")]

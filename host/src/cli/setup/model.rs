@@ -20,7 +20,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-use candidates::{Candidate, Kind, candidates};
+use candidates::{Candidate, Kind, candidate, candidates};
 use plan::{Key, Plan};
 use write::Change;
 
@@ -175,9 +175,8 @@ fn list(all: &[Candidate], as_json: bool) {
 /// What is named on the command line.
 async fn named(what: &str, args: &ModelArgs) -> Result<Plan, Failure> {
     let usage = |why: String| Failure::new(USAGE, why);
-    let all = candidates(&env).await;
-    let Some(found) = all.iter().find(|one| one.what == what) else {
-        let known: Vec<&str> = all.iter().map(|one| one.what).collect();
+    let Some(found) = candidate(what, args.base_url.as_deref(), &env).await else {
+        let known: Vec<&str> = candidates::names().collect();
         return Err(usage(format!("nothing is called `{what}` here; there are: {}", known.join(", "))));
     };
     let key = match (&args.key_file, &args.key_env) {
