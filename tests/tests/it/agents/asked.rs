@@ -32,9 +32,10 @@ async fn rules_answer() {
         ("3", "Read", json!({ "file_path": "a.key" }), false, "`Read(*.key)` is denied"),
         ("4", "Read", json!({ "file_path": "a.rs" }), true, ""),
         ("5", "Write", json!({ "file_path": "a.rs" }), false, "it is none of the tools"),
-        // The same call is answered the same, whatever it says now.
-        ("2", "Bash", run("git log"), false, "`git push` does not match"),
-        ("1", "Bash", run("git push"), true, ""),
+        ("2", "Bash", run("git push"), false, "`git push` does not match"),
+        // Another call that has the id of one is judged by itself.
+        ("2", "Bash", run("git log"), true, ""),
+        ("1", "Bash", run("git push"), false, "`git push` does not match"),
     ] {
         let answered = puppet.may(id, tool, arguments.clone()).result().await;
         assert_eq!(answered["allowed"], allowed, "{id} {tool} {arguments}: {answered}");
@@ -49,7 +50,7 @@ async fn rules_answer() {
     let told = log(&client, &spawned).await;
     let refused: Vec<&str> =
         told.iter().filter(|(kind, _)| kind == "refused").filter_map(|(_, data)| data["tool"].as_str()).collect();
-    assert_eq!(refused, ["Bash", "Read", "Write"]);
+    assert_eq!(refused, ["Bash", "Read", "Write", "Bash"]);
     client.host.close().await;
 }
 
@@ -134,14 +135,14 @@ async fn a_definition_that_is_not_trusted_gets_what_only_looks() {
     let spawned = client.spawn("a", "do it").await;
     let lacks: Vec<&str> =
         spawned["unavailable_tools"].as_array().into_iter().flatten().filter_map(|one| one["tool"].as_str()).collect();
-    assert!(lacks.contains(&"agent tools (Bash, Edit)"), "{spawned}");
+    assert!(lacks.contains(&"agent tools (Bash, Edit, mcp__x__y)"), "{spawned}");
     let mut puppet = puppets.next().await;
     assert_eq!(
         (&puppet.run["agent"]["tools"], &puppet.run["agent"]["readonly"]),
-        (&json!(["Read", "mcp__x__y"]), &json!(true))
+        (&json!(["Read"]), &json!(true))
     );
     let prompt = puppet.run["assistant"]["system_prompt"].as_str().unwrap_or_default();
-    assert!(prompt.contains("agent tools (Bash, Edit)"), "{prompt}");
+    assert!(prompt.contains("agent tools (Bash, Edit, mcp__x__y)"), "{prompt}");
     let refused = puppet.may("1", "Bash", json!({ "command": "ls" })).result().await;
     assert!(
         refused["allowed"] == false && refused["reason"].as_str().unwrap_or_default().contains("read-only"),

@@ -69,9 +69,11 @@ async fn in_the_folder_that_it_had() {
     let third = resume(&client, &second, json!({ "working_dir": "." })).await;
     end(&third, &bed.project()).await;
     // One that is gone is none to go on in.
+    let fourth = resume(&client, &third, json!({ "working_dir": "sub" })).await;
+    end(&fourth, &sub).await;
     std::fs::remove_dir(&sub).expect("removed");
-    let fourth = resume(&client, &second, json!({})).await;
-    end(&fourth, &bed.project()).await;
+    let fifth = resume(&client, &fourth, json!({})).await;
+    end(&fifth, &bed.project()).await;
     client.host.close().await;
 }
 
