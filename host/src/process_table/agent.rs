@@ -6,11 +6,15 @@ use assistant_protocol::types::Usage;
 use rusqlite::{Connection, named_params};
 
 use super::{Process, add_usage, budget, find};
+use crate::events;
 use crate::limits::Usd;
 use crate::store::{StoreError, Tx};
+use crate::text::cut;
 
 /// Processes before one in a chain of resumptions among which the session of an agent's own is looked for.
 const RESUMED_MAX: usize = 100;
+/// Characters of a line of stderr that stand in an error.
+const LINE_CHARS_MAX: usize = 500;
 
 /// The process is one of an agent, which goes on with `session` of its own. That is kept at once: the agent may not come to
 /// tell another one.
@@ -67,6 +71,22 @@ pub fn session_before(db: &Connection, row: &Process) -> Result<Option<String>, 
 pub fn model_wished(db: &Connection, process: ProcessId) -> Result<Option<String>, StoreError> {
     let mut look = db.prepare_cached("SELECT model_requested FROM assistant_processes WHERE process_id = ?1")?;
     Ok(look.query_row([process.to_string()], |row| row.get(0))?)
+}
+
+/// The words for one that has ended its work without any. Of an agent's, what its runner wrote last to stderr may tell why.
+///
+/// # Errors
+/// The store's.
+pub(super) fn silence(db: &Connection, row: &Process) -> Result<String, StoreError> {
+    if !row.agent {
+        return Ok("the model ended its work without a word".to_owned());
+    }
+    let last = events::select(db, row.id, 0, 1, &[events::Kind::Stderr], true)?.pop();
+    let line = last.as_ref().and_then(|event| event.data["line"].as_str()).unwrap_or_default();
+    Ok(match line.trim() {
+        "" => "the agent ended its work without a word".to_owned(),
+        line => format!("the agent ended its work without a word; it said last: {}", cut(line, LINE_CHARS_MAX)),
+    })
 }
 
 /// What an agent told of model calls that it has made.

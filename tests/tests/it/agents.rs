@@ -209,6 +209,26 @@ async fn what_it_has_said_is_there_when_it_dies() {
     client.host.close().await;
 }
 
+/// What an agent wrote last may tell why it said nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_without_a_word_is_told_with_the_last_line_of_stderr() {
+    let (mut bed, puppets) = bed("tools: [Bash]");
+    let puppet = RunnerCommand { program: PUPPET.into(), args: puppets.args() };
+    let words = puppet.args.iter().map(|arg| arg.to_string_lossy().into_owned());
+    let words: Vec<String> = std::iter::once(PUPPET.to_owned()).chain(words).collect();
+    let script = "echo 'no credits left' >&2; exec \"$@\"";
+    let args = ["-c".to_owned(), script.to_owned(), "sh".to_owned()].into_iter().chain(words);
+    bed.runner = RunnerCommand { program: "/bin/sh".into(), args: args.map(Into::into).collect() };
+    let (client, spawned, mut puppet) = begin(&bed, &puppets).await;
+    puppet.tells(text(" ")).await.expect("told");
+    puppet.ends("");
+    let seen = client.end(&spawned).await;
+    assert_eq!((&seen["status"], &seen["reason"]), (&json!("failed"), &json!("empty_result")), "{seen}");
+    let error = seen["error"].as_str().unwrap_or_default();
+    assert_eq!(error, "the agent ended its work without a word; it said last: no credits left");
+    client.host.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_event_is_refused_and_loses_nothing() {
     let (bed, puppets) = bed("tools: [Bash]");
