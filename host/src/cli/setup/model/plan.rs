@@ -63,7 +63,10 @@ impl Plan {
                 format!("see that Ollama runs and has it (`ollama pull {model}`), or give --no-test")
             }
             Self::Model { .. } => "mend the key, the model's name or the way there, or give --no-test".to_owned(),
-            Self::Agent { agent, .. } => format!("log in anew (`{}`), or give --no-test", agent.login),
+            Self::Agent { agent, .. } => format!(
+                "where it is the login, log in anew (`{}`); where it is the way there, mend that; or give --no-test",
+                agent.login
+            ),
         }
     }
 
