@@ -193,7 +193,7 @@ impl Runner {
                 }
                 let running = self.host.store().write_later(move |tx| {
                     if agent {
-                        process_table::is_of_agent(tx, process, session.as_deref())?;
+                        process_table::mark_agent(tx, process, session.as_deref())?;
                     }
                     process_table::running(tx, process)
                 });

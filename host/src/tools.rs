@@ -207,6 +207,11 @@ impl CallError {
     }
 }
 
+/// Whether the host's own tool of this name looks at files.
+pub(crate) fn is_of_files(name: &str) -> bool {
+    files::FILE_TOOLS.contains(&name)
+}
+
 /// The whole table, sorted by name, with the configured limits in its texts.
 #[must_use]
 pub fn table(limits: &Limits) -> Vec<Tool> {

@@ -30,6 +30,7 @@ use serde_json::{Value, json};
 
 use crate::names::named;
 use crate::registry::{Code, Definition, Diagnostic, Source, sha256_hex};
+use crate::servers::Configured;
 
 mod book;
 mod masked;
@@ -169,10 +170,10 @@ pub fn rule(definition: &Definition, book: &Book) -> Vec<Ruled> {
 }
 
 /// Whether an agent gets those of its own tools that a definition asks for and that do more than look; none where it asks
-/// for no such tool. Reads files.
+/// for no such tool. Those of servers that are `configured` are not its own. Reads files.
 #[must_use]
-pub fn rule_own_tools(definition: &Definition, book: &Book) -> Option<Ruled> {
-    rule_all(definition, own_tools(definition).into_iter().collect(), book).pop()
+pub fn rule_own_tools(definition: &Definition, configured: &Configured, book: &Book) -> Option<Ruled> {
+    rule_all(definition, own_tools(definition, configured).into_iter().collect(), book).pop()
 }
 
 fn rule_all(definition: &Definition, all: Vec<Wanted>, book: &Book) -> Vec<Ruled> {

@@ -6,6 +6,7 @@
 //!
 //! * [`methods`]: the two tables, what the host asks and what the runner asks;
 //! * [`types`]: params, results and the messages of a conversation; [`ids`]: what they are known by;
+//! * [`task`]: a task as it is said to a model;
 //! * [`error`]: every error, its kind, number and meaning;
 //! * [`wire`]: a line is a message, or is counted as none;
 //! * [`service`]: which handler answers which method;
@@ -56,6 +57,8 @@ pub mod methods;
 pub mod types;
 
 pub mod ids;
+
+pub mod task;
 
 pub mod error;
 

@@ -2,7 +2,6 @@
 
 use super::logins;
 use crate::config::{Config, RunnerConfig};
-use crate::runners::Agent;
 
 /// What was chosen, though nobody did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,8 +19,7 @@ pub(super) fn choose(config: &mut Config, env: &dyn Fn(&str) -> Option<String>) 
         return None;
     }
     for found in logins::find(env).into_iter().filter(logins::Found::is_ready) {
-        let name = found.agent.name;
-        let Some(agent) = Agent::ALL.into_iter().find(|agent| agent.name() == name) else { continue };
+        let (name, agent) = (found.agent.name(), found.agent.agent);
         match config.runners.get(name) {
             // One that was given this name for something else is left alone.
             Some(runner) if runner.agent != Some(agent) => continue,

@@ -10,16 +10,21 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::runners;
+
 /// The longest file that is read, bytes.
 const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// Folders of PATH that are looked into.
 const FOLDERS_MAX: usize = 256;
 
+/// Whether our runner has adapters on this system.
+pub(super) const ADAPTERS: bool = cfg!(unix);
+
 /// A coding agent that our runner has an adapter for.
 #[derive(Debug)]
 pub(super) struct Agent {
-    /// Its name in the configuration, and that of its program.
-    pub(super) name: &'static str,
+    /// Which.
+    pub(super) agent: runners::Agent,
     /// Its name for people.
     pub(super) title: &'static str,
     /// How one logs in to it.
@@ -30,18 +35,38 @@ pub(super) struct Agent {
     file: fn(&Env<'_>) -> Option<PathBuf>,
 }
 
+impl Agent {
+    /// Its name in the configuration, and that of its program.
+    pub(super) fn name(&self) -> &'static str {
+        self.agent.name()
+    }
+}
+
 /// All, the first that is logged in to before the others.
 pub(super) const AGENTS: &[Agent] = &[
     Agent {
-        name: "claude",
+        agent: runners::Agent::Claude,
         title: "Claude Code",
         login: "claude auth login",
-        variables: &["CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_AUTH_TOKEN"],
+        // ANTHROPIC_AUTH_TOKEN is none: it belongs to a gateway, whose address such an agent is not given.
+        variables: &["CLAUDE_CODE_OAUTH_TOKEN"],
         file: claude,
     },
-    Agent { name: "codex", title: "Codex", login: "codex login", variables: &[], file: codex },
-    Agent { name: "opencode", title: "opencode", login: "opencode auth login", variables: &[], file: opencode },
-    Agent { name: "gemini", title: "Gemini CLI", login: "gemini, then /auth", variables: &[], file: gemini },
+    Agent { agent: runners::Agent::Codex, title: "Codex", login: "codex login", variables: &[], file: codex },
+    Agent {
+        agent: runners::Agent::Opencode,
+        title: "opencode",
+        login: "opencode auth login",
+        variables: &[],
+        file: opencode,
+    },
+    Agent {
+        agent: runners::Agent::Gemini,
+        title: "Gemini CLI",
+        login: "gemini, then /auth",
+        variables: &[],
+        file: gemini,
+    },
 ];
 
 /// What is known of an agent here.
@@ -60,7 +85,7 @@ pub(super) struct Found {
 impl Found {
     /// Whether it can be used as it is.
     pub(super) fn is_ready(&self) -> bool {
-        self.program.is_some() && self.login.is_some()
+        ADAPTERS && self.program.is_some() && self.login.is_some()
     }
 }
 
@@ -94,7 +119,7 @@ pub(super) fn look(agent: &'static Agent, env: &dyn Fn(&str) -> Option<String>) 
     let file = (agent.file)(&env);
     let variable = agent.variables.iter().copied().find(|name| file.is_none() && env.get(name).is_some());
     let login = file.map(|file| file.display().to_string()).or_else(|| variable.map(|name| format!("${name}")));
-    Found { agent, program: program(agent.name, env.get("PATH").as_deref()), login, variable }
+    Found { agent, program: program(agent.name(), env.get("PATH").as_deref()), login, variable }
 }
 
 /// A program of this name on PATH.
@@ -128,8 +153,8 @@ fn is_text(value: &Value) -> bool {
     value.as_str().is_some_and(|text| !text.trim().is_empty())
 }
 
-/// Its file of tokens; its own file where the tokens are in the keychain of macOS, or where it made a key of the login; a
-/// program of the user's that tells a key.
+/// Its file of tokens; its own file where the tokens are in the keychain of macOS, or where it made a key of the login. A
+/// program that tells a key is none: it stands in settings that do not come along.
 fn claude(env: &Env<'_>) -> Option<PathBuf> {
     let folder = env.folder("CLAUDE_CONFIG_DIR", ".claude")?;
     let own = match env.get("CLAUDE_CONFIG_DIR") {
@@ -138,7 +163,6 @@ fn claude(env: &Env<'_>) -> Option<PathBuf> {
     };
     that_says(folder.join(".credentials.json"), |told| is_text(&told["claudeAiOauth"]["accessToken"]))
         .or_else(|| that_says(own, |told| is_text(&told["primaryApiKey"]) || in_keychain(told)))
-        .or_else(|| that_says(folder.join("settings.json"), |told| is_text(&told["apiKeyHelper"])))
 }
 
 fn in_keychain(told: &Value) -> bool {
@@ -184,7 +208,7 @@ mod tests {
                 .find(|(variable, _)| *variable == name)
                 .map(|(_, value)| value.replace('~', &home.display().to_string())),
         };
-        let agent = AGENTS.iter().find(|agent| agent.name == name).expect("known");
+        let agent = AGENTS.iter().find(|agent| agent.name() == name).expect("known");
         let found = look(agent, &env);
         let login = found.login.map(|login| login.replace(&format!("{}/", home.display()), ""));
         assert_eq!(login.as_deref(), expected, "{name} {files:?} {variables:?}");
@@ -199,17 +223,13 @@ mod tests {
         check("claude", &[(".claude/.credentials.json", "")], &[], None);
         check("claude", &[(".claude/.credentials.json", "\u{0}\u{1}{")], &[], None);
         check("claude", &[(".claude.json", r#"{"primaryApiKey":"k"}"#)], &[], Some(".claude.json"));
-        check(
-            "claude",
-            &[(".claude/settings.json", r#"{"apiKeyHelper":"echo k"}"#)],
-            &[],
-            Some(".claude/settings.json"),
-        );
+        check("claude", &[(".claude/settings.json", r#"{"apiKeyHelper":"echo k"}"#)], &[], None);
         let elsewhere = [("CLAUDE_CONFIG_DIR", "~/c")];
         check("claude", &[("c/.credentials.json", oauth)], &elsewhere, Some("c/.credentials.json"));
         check("claude", &[(".claude/.credentials.json", oauth)], &elsewhere, None);
         check("claude", &[], &[("CLAUDE_CODE_OAUTH_TOKEN", "t")], Some("$CLAUDE_CODE_OAUTH_TOKEN"));
         check("claude", &[], &[("CLAUDE_CODE_OAUTH_TOKEN", " ")], None);
+        check("claude", &[], &[("ANTHROPIC_AUTH_TOKEN", "t")], None);
         check("codex", &[(".codex/auth.json", r#"{"OPENAI_API_KEY":"k"}"#)], &[], Some(".codex/auth.json"));
         check("codex", &[(".codex/auth.json", r#"{"OPENAI_API_KEY":null,"tokens":null}"#)], &[], None);
         let tokens = r#"{"OPENAI_API_KEY":null,"tokens":{"access_token":"a"}}"#;

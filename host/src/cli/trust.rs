@@ -47,7 +47,7 @@ impl<'a> Asked<'a> {
     fn ruled(definition: &Definition, book: &Book, setting: &Setting) -> Vec<Ruled> {
         let mut ruled = trust::rule(definition, book);
         if setting.has_agents() {
-            ruled.extend(trust::rule_own_tools(definition, book));
+            ruled.extend(trust::rule_own_tools(definition, &setting.servers, book));
         }
         ruled
     }

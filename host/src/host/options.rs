@@ -58,6 +58,8 @@ pub struct Options {
     pub runners: BTreeMap<String, Runner>,
     /// The name of the runner of an assistant whose definition names none. Default: the host's own.
     pub default_runner: Option<String>,
+    /// Why it is that one, where nobody has said so: whoever spawns is told.
+    pub default_runner_why: Option<String>,
     /// Where and in what runners are started, by the names that definitions give.
     pub launchers: BTreeMap<String, Launcher>,
     /// The name of the launcher of an assistant that none is named for. Default: none, this machine as it is.
@@ -65,8 +67,6 @@ pub struct Options {
     /// Files and folders that nothing fenced in may see, beside the state directory and that of what the user trusts: the
     /// configuration, keys.
     pub private: Vec<PathBuf>,
-    /// Why it is that one, where nobody has said so: whoever spawns is told.
-    pub default_runner_why: Option<String>,
     /// Where git worktrees are made for assistants that have their own. Default: `worktrees` in the state directory.
     pub worktrees: Option<PathBuf>,
     /// Whether this program takes on the orphans of its children (a child subreaper, Linux) and leaves it to the host to
@@ -106,10 +106,10 @@ impl Options {
             runner,
             runners: BTreeMap::new(),
             default_runner: None,
+            default_runner_why: None,
             launchers: BTreeMap::new(),
             default_launcher: None,
             private: Vec::new(),
-            default_runner_why: None,
             worktrees: None,
             adopts_orphans: false,
             clock: Arc::new(now),

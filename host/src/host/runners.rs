@@ -3,7 +3,7 @@
 use super::Host;
 use crate::launcher::{Passes, RunnerCommand, Strays};
 use crate::process_table::Process;
-use crate::runners::{self, Runner, UnknownRunner};
+use crate::runners::{self, UnknownRunner};
 use crate::worktrees::Worktrees;
 
 impl Host {
@@ -39,7 +39,7 @@ impl Host {
 
     /// Whether the runner of this name is known to run an agent that has its own model and tools.
     pub(crate) fn is_agent(&self, kept: Option<&str>) -> bool {
-        kept.and_then(|name| self.0.options.runners.get(name)).is_some_and(Runner::is_agent)
+        kept.is_some_and(|name| self.named_runners().is_agent(name))
     }
 
     /// The name of the runner of whoever names none; none is the host's own.

@@ -21,7 +21,8 @@ impl Host {
     /// The look itself failed: it gets none of them then.
     pub async fn rule_own_tools(&self, definition: Arc<Definition>) -> Result<Option<Ruled>, StoreError> {
         let book = self.trust();
-        let look = move || trust::rule_own_tools(&definition, &book);
+        let host = self.clone();
+        let look = move || trust::rule_own_tools(&definition, host.configured_servers(), &book);
         tokio::task::spawn_blocking(look).await.map_err(StoreError::panicked("looking up what is trusted"))
     }
 

@@ -5,16 +5,23 @@ use assistant_protocol::ids::ProcessId;
 use assistant_protocol::types::Usage;
 use rusqlite::{Connection, named_params};
 
-use super::{Process, add_usage, budget, get};
+use super::{Process, add_usage, budget, find};
+use crate::events;
 use crate::limits::Usd;
 use crate::store::{StoreError, Tx};
+use crate::text::cut;
+
+/// Processes before one in a chain of resumptions among which the session of an agent's own is looked for.
+const RESUMED_MAX: usize = 100;
+/// Characters of a line of stderr that stand in an error.
+const LINE_CHARS_MAX: usize = 500;
 
 /// The process is one of an agent, which goes on with `session` of its own. That is kept at once: the agent may not come to
 /// tell another one.
 ///
 /// # Errors
 /// The store's.
-pub fn is_of_agent(tx: &Tx<'_>, process: ProcessId, session: Option<&str>) -> Result<(), StoreError> {
+pub fn mark_agent(tx: &Tx<'_>, process: ProcessId, session: Option<&str>) -> Result<(), StoreError> {
     tx.db
         .prepare_cached(
             "UPDATE assistant_processes SET agent = 1, agent_session = coalesce(?2, agent_session) WHERE process_id = ?1",
@@ -34,18 +41,27 @@ pub fn keep_agent_session(tx: &Tx<'_>, process: ProcessId, session: &str) -> Res
     Ok(())
 }
 
-/// The session of an agent's own in which the process worked that `row` goes on from; none where it told none, or where
-/// `row` has another runner.
+/// The session of an agent's own in which the process worked that `row` goes on from; where that never came to one, as when
+/// it was not launched, that of the process before it. None where there is none, or another runner comes between.
 ///
 /// # Errors
 /// The store's.
 pub fn session_before(db: &Connection, row: &Process) -> Result<Option<String>, StoreError> {
-    let Some(before) = row.resumed_from.map(|before| get(db, before)).transpose()? else { return Ok(None) };
-    if !before.agent || before.runner != row.runner {
-        return Ok(None);
-    }
     let mut look = db.prepare_cached("SELECT agent_session FROM assistant_processes WHERE process_id = ?1")?;
-    Ok(look.query_row([before.id.to_string()], |row| row.get(0))?)
+    let mut next = row.resumed_from;
+    for _ in 0..RESUMED_MAX {
+        // What is older may be gone.
+        let Some(before) = next.map(|before| find(db, before)).transpose()?.flatten() else { return Ok(None) };
+        if !before.agent || before.runner != row.runner {
+            return Ok(None);
+        }
+        let session: Option<String> = look.query_row([before.id.to_string()], |row| row.get(0))?;
+        if session.is_some() {
+            return Ok(session);
+        }
+        next = before.resumed_from;
+    }
+    Ok(None)
 }
 
 /// The model that was asked for when the process was spawned, as it was written.
@@ -55,6 +71,22 @@ pub fn session_before(db: &Connection, row: &Process) -> Result<Option<String>, 
 pub fn model_wished(db: &Connection, process: ProcessId) -> Result<Option<String>, StoreError> {
     let mut look = db.prepare_cached("SELECT model_requested FROM assistant_processes WHERE process_id = ?1")?;
     Ok(look.query_row([process.to_string()], |row| row.get(0))?)
+}
+
+/// The words for one that has ended its work without any. Of an agent's, what its runner wrote last to stderr may tell why.
+///
+/// # Errors
+/// The store's.
+pub(super) fn silence(db: &Connection, row: &Process) -> Result<String, StoreError> {
+    if !row.agent {
+        return Ok("the model ended its work without a word".to_owned());
+    }
+    let last = events::select(db, row.id, 0, 1, &[events::Kind::Stderr], true)?.pop();
+    let line = last.as_ref().and_then(|event| event.data["line"].as_str()).unwrap_or_default();
+    Ok(match line.trim() {
+        "" => "the agent ended its work without a word".to_owned(),
+        line => format!("the agent ended its work without a word; it said last: {}", cut(line, LINE_CHARS_MAX)),
+    })
 }
 
 /// What an agent told of model calls that it has made.

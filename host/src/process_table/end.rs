@@ -5,7 +5,7 @@ use rusqlite::{Connection, named_params};
 use serde_json::{Value, json};
 
 use super::session::{end_if_queued, wake_session};
-use super::{Cause, LIVING, Process, Reason, Status, advance, children, get, id, progress::set_waits, worktree};
+use super::{Cause, LIVING, Process, Reason, Status, advance, agent, children, get, id, progress::set_waits, worktree};
 use crate::events;
 use crate::message_box::{self, Kind};
 use crate::store::{StoreError, Tx};
@@ -76,7 +76,7 @@ pub fn end(tx: &mut Tx<'_>, process: ProcessId, how: End) -> Result<bool, StoreE
     if row.status.is_end() {
         return Ok(false);
     }
-    let how = first_cause(&row, how);
+    let how = first_cause(tx.db, &row, how)?;
     let (status, reason, cause, error, result, structured) = match how {
         End::Finished { result, structured } => (Status::Finished, None, None, None, Some(result), structured),
         End::Failed { reason, error, partial } => {
@@ -127,22 +127,20 @@ pub fn end(tx: &mut Tx<'_>, process: ProcessId, how: End) -> Result<bool, StoreE
 }
 
 /// A recorded cancel decides, whatever ends the process; a result without a word is none.
-fn first_cause(row: &Process, how: End) -> End {
+fn first_cause(db: &Connection, row: &Process, how: End) -> Result<End, StoreError> {
     if row.marked {
         let partial = match how {
             End::Finished { result, .. } | End::Unfit { given: result, .. } => Some(result),
             End::Failed { partial, .. } | End::Cancelled { partial, .. } => partial,
         };
-        return End::Cancelled { cause: row.cause.unwrap_or(Cause::Requested), partial };
+        return Ok(End::Cancelled { cause: row.cause.unwrap_or(Cause::Requested), partial });
     }
-    match how {
-        End::Finished { result, structured: None } if result.trim().is_empty() => End::Failed {
-            reason: Reason::EmptyResult,
-            error: "the model ended its work without a word".to_owned(),
-            partial: None,
-        },
+    Ok(match how {
+        End::Finished { result, structured: None } if result.trim().is_empty() => {
+            End::Failed { reason: Reason::EmptyResult, error: agent::silence(db, row)?, partial: None }
+        }
         other => other,
-    }
+    })
 }
 
 /// What can be done about a budget that ended a process, behind the words that name it.

@@ -22,9 +22,6 @@ pub enum Agent {
 }
 
 impl Agent {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Claude, Self::Codex, Self::Opencode, Self::Gemini];
-
     /// Its name in the configuration and for the adapter, which is that of its program, too.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -6,9 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use assistant_protocol::error::{Kind as ErrorKind, RpcError};
-use assistant_protocol::types::{
-    AgentBrief, AgentRule, Content, Input, Message, Part, PermissionResult, Role, RuleAction, RunParams,
-};
+use assistant_protocol::task;
+use assistant_protocol::types::{AgentBrief, AgentRule, PermissionResult, RuleAction, RunParams};
 use serde_json::json;
 use tokio::sync::OnceCell;
 
@@ -20,8 +19,11 @@ use crate::store::StoreError;
 use crate::tools::policy::does_more;
 use crate::{conversation, events as log};
 
+mod calls;
 pub(super) mod events;
 pub(super) mod permission;
+
+use calls::Calls;
 
 /// Events of one process that are recorded. Limits count all of them.
 const EVENTS_MAX: u32 = 20_000;
@@ -43,10 +45,12 @@ pub(super) struct Agent {
     session: Mutex<Option<String>>,
     /// A limit is reached, in words: everything that it tells from now on is answered so.
     over: OnceLock<String>,
-    /// What was answered to calls that it asked about, by their ids.
+    /// What was answered to calls that it asked about, by [`calls::key`].
     answers: Mutex<BTreeMap<String, Arc<OnceCell<PermissionResult>>>>,
     /// Its own tools that it has called and that have not answered.
     open: Mutex<BTreeSet<String>>,
+    /// Calls of its own tools that are recorded.
+    calls: Mutex<Calls>,
     room: Room,
 }
 
@@ -165,28 +169,14 @@ impl Link {
 
     /// Records what an agent is asked, where the runner runs one: a model of ours would have been asked with it.
     pub(super) async fn asks_agent(&self, params: &RunParams) -> Result<(), StoreError> {
-        let Some(message) = asked(params).filter(|_| self.is_agent()) else { return Ok(()) };
+        if !self.is_agent() {
+            return Ok(());
+        }
+        let task = task::message(params.query.clone(), params.context.clone(), params.inputs.clone());
+        let Some(message) = task else { return Ok(()) };
         let process = self.row.id;
         self.host.store().write_later(move |tx| conversation::append(tx, process, [(&message, None)])).await
     }
-}
-
-/// The task as a message; none where there is none.
-fn asked(params: &RunParams) -> Option<Message> {
-    let inside = |text: &str, mark: &str| text.replace(&format!("</{mark}"), &format!("&lt;/{mark}"));
-    let context = params.context.iter().map(|text| format!("<context>\n{}\n</context>", inside(text, "context")));
-    let file = |Input { path, content, .. }: &Input| {
-        format!("<file path=\"{}\">\n{}\n</file>", path.replace(['"', '<', '>'], " "), inside(content, "file"))
-    };
-    let files = params.inputs.iter().flatten().map(file);
-    let pieces: Vec<String> = context.chain(files).chain(params.query.clone()).collect();
-    let mut parts = vec![Part::text(pieces.join("\n\n"))];
-    parts.extend(params.inputs.iter().flatten().filter_map(|input| input.picture.clone()));
-    let content = match parts.as_slice() {
-        [Part::Text { text }] => Content::Text(text.clone()),
-        _ => Content::Parts(parts),
-    };
-    (!pieces.is_empty()).then_some(Message { role: Role::User, content })
 }
 
 /// How an agent is told what it may.

@@ -15,17 +15,15 @@ use crate::registry::Definition;
 use crate::servers::{ServedTool, Servers};
 use crate::tools::blobs::READ_BLOB;
 use crate::tools::grants::{self, Unavailable};
-use crate::tools::lacking_title;
-use crate::tools::policy::{Policy, ToolName};
+use crate::tools::policy::{Policy, ToolName, Why};
 use crate::tools::profile::subagents;
+use crate::tools::{is_of_files, lacking_title};
 
 use super::answer::Answering;
 use super::link::Link;
 
 /// Names of tools that one server has not which are told.
 const LACKING_MAX: usize = 20;
-/// The host's own tools that an agent has itself.
-const FILES: [&str; 3] = ["list_files", "read_file", "search_files"];
 /// Why a tool is no tool of an assistant that must change nothing.
 const READ_ONLY: &str = "the assistant is read-only, and the server does not say that this tool changes nothing";
 
@@ -37,7 +35,7 @@ pub(super) struct Kit {
     in_project: Policy,
     pub(super) servers: Servers,
     /// What was consented to for the rest of the run: tools with the rules that ask.
-    pub(super) consents: Mutex<BTreeSet<(String, String)>>,
+    pub(super) consents: Mutex<BTreeSet<(String, Why)>>,
     /// Questions about calls that nobody has answered yet, by tool and arguments.
     pub(super) asked: Mutex<BTreeMap<(String, String), MessageId>>,
     items: Vec<Item>,
@@ -73,7 +71,7 @@ impl Kit {
     /// An `agent` has its own tools that look at files.
     pub(super) fn own(host: &Host, row: &Process, definition: &Definition, profile: ProfileName, agent: bool) -> Self {
         let granted = |name: &String| {
-            let has = agent && FILES.contains(&name.as_str());
+            let has = agent && is_of_files(name);
             host.tools().iter().find(|tool| tool.name == **name).filter(|_| !has)
         };
         let item = |tool: &crate::tools::Tool| Item {

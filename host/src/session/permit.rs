@@ -13,7 +13,7 @@ use crate::caller::Caller;
 use crate::events::Kind;
 use crate::text::{TOOL_NAME_CHARS_MAX, cut};
 use crate::tools::consent::{self, Answer, Asked};
-use crate::tools::policy::{ToolName, Verdict};
+use crate::tools::policy::{ToolName, Verdict, Why};
 use crate::tools::{self, Along, Call, Recorder, ToolError};
 
 use super::kit::Item;
@@ -47,11 +47,11 @@ pub(super) async fn permit(
         Verdict::Deny { rule } => Err(denied(name, &rule)),
         // The app is asked by the tool itself.
         Verdict::Ask { .. } if link.host.approval().is_some() && tools::asks_first(&link.host, name) => Ok(()),
-        Verdict::Ask { rule } => {
+        Verdict::Ask { why } => {
             let along = Along { recorder: Some(recorder.clone()), turn: Some(cx.turn.clone()), ..link.along().await };
             let caller = Caller::Process(link.row.id);
             let call = Call { host: link.host.clone(), caller, arguments: arguments.clone(), along };
-            ask(link, &call, &Wants { tool: item.name(), name, title: None }, &rule).await
+            ask(link, &call, &Wants { tool: item.name(), name, title: None }, why).await
         }
     }
 }
@@ -69,39 +69,40 @@ pub(super) struct Wants<'a> {
 ///
 /// # Errors
 /// As [`permit`]; `asked_meanwhile` where nobody has answered yet.
-pub(super) async fn ask(link: &Link, call: &Call, wants: &Wants<'_>, rule: &str) -> Result<(), ToolError> {
+pub(super) async fn ask(link: &Link, call: &Call, wants: &Wants<'_>, why: Why) -> Result<(), ToolError> {
     let (kit, name) = (link.kit(), wants.name);
-    let consent = (name.to_owned(), rule.to_owned());
+    let consent = (name.to_owned(), why);
     if kit.consents.lock().unwrap_or_else(PoisonError::into_inner).contains(&consent) {
         return Ok(());
     }
+    let why = &consent.1;
     if link.host.approval().is_some() {
         let within = Duration::from_millis(link.limits.wall_ms);
         return match consent::by_app(call, Some(&link.row), name, within).await? {
             Decision::Allow => Ok(()),
-            Decision::Deny { reason } => {
-                Err(denied(name, &format!("`{rule}` asks first, and the answer is: {reason}")))
-            }
+            Decision::Deny { reason } => Err(denied(name, &format!("{why}, and the answer is: {reason}"))),
         };
     }
     let same = (name.to_owned(), Value::from(call.arguments.clone()).to_string());
-    let asked = Asked { tool: wants.tool, name, rule, title: wants.title };
+    let asked = Asked { tool: wants.tool, name, why, title: wants.title };
     let before = kit.asked.lock().unwrap_or_else(PoisonError::into_inner).remove(&same);
     let (question, answer) = consent::by_parent(call, &asked, before).await?;
     match answer {
         Answer::Once => Ok(()),
+        // Where no rule bounds what that would be of, it is a yes to this call.
+        Answer::Always if !asked.may_always() => Ok(()),
         Answer::Always => {
             kit.consents.lock().unwrap_or_else(PoisonError::into_inner).insert(consent);
             Ok(())
         }
-        Answer::No(why) => Err(denied(name, &format!("`{rule}` asks first, and the answer is: {why}"))),
+        Answer::No(answer) => Err(denied(name, &format!("{why}, and the answer is: {answer}"))),
         Answer::Open => {
             let mut waiting = kit.asked.lock().unwrap_or_else(PoisonError::into_inner);
             if waiting.len() < ASKED_MAX {
                 waiting.insert(same, question);
             }
             let message =
-                format!("the call of {name} waits for an answer to `{rule}`, and you are asked something yourself");
+                format!("the call of {name} waits for an answer ({why}), and you are asked something yourself");
             let hint = "Answer that first, then make the same call again: it waits for the same answer.";
             Err(ToolError { retryable: true, ..ToolError::new("asked_meanwhile", message, hint) })
         }
@@ -123,7 +124,7 @@ pub(super) async fn permit_method(link: &Link, tool: &str, arguments: &Map<Strin
     let rule = match link.kit().policy.judge(ToolName { server: None, tool }, arguments) {
         Verdict::Allow => return Ok(()),
         Verdict::Deny { rule } => rule,
-        Verdict::Ask { rule } => format!("`{rule}` asks first, which is for calls of a model"),
+        Verdict::Ask { why } => format!("{why}, which is for calls of a model"),
     };
     refuse(link, None, tool, &rule, &Value::Null).await;
     Err(RpcError::new(ErrorKind::NotPermitted, denied(tool, &rule).message))

@@ -29,7 +29,7 @@ mod urls;
 mod wider;
 mod withheld;
 
-pub(crate) use self::agents::{NO_RULE, does_more, is_of_agents};
+pub(crate) use self::agents::{does_more, is_configured, is_of_agents};
 use self::calls::Calls;
 use self::entry::{Entry, Style};
 use self::names::Naming;
@@ -60,14 +60,37 @@ pub enum Verdict {
     Allow,
     /// Somebody is asked first.
     Ask {
-        /// The rule that says so, as its file writes it.
-        rule: String,
+        /// Why.
+        why: Why,
     },
     /// It is not made.
     Deny {
         /// The rule that says so, in words that name it.
         rule: String,
     },
+}
+
+/// Why somebody is asked first. Shown, it is a sentence that a refusal begins with.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Why {
+    /// A rule says so, written as in its file.
+    Rule(String),
+    /// No rule is about the call.
+    NoRule,
+    /// The call is about what does not lie in the folder of its run.
+    Outside,
+}
+
+impl std::fmt::Display for Why {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Rule(rule) => write!(f, "`{rule}` asks first"),
+            Self::NoRule => f.write_str("no rule is about it, so somebody is asked first"),
+            Self::Outside => {
+                f.write_str("what it is about is not in the folder of the run, so somebody is asked first")
+            }
+        }
+    }
 }
 
 /// The rules of one definition.
@@ -188,12 +211,12 @@ impl Policy {
         for entry in self.ask.iter().filter(|entry| self.concerns(entry, tool)) {
             let exempt = entry.is_all() && is_talk(tool);
             if !exempt && calls.may_be(entry).unwrap_or(true) {
-                return Verdict::Ask { rule: entry.written.clone() };
+                return Verdict::Ask { why: Why::Rule(entry.written.clone()) };
             }
         }
         for entry in self.ask.iter().filter(|entry| calls.redirects(entry)) {
             if calls.may_redirect(entry).map_or(true, |does| does.is_some()) {
-                return Verdict::Ask { rule: entry.written.clone() };
+                return Verdict::Ask { why: Why::Rule(entry.written.clone()) };
             }
         }
         if verdict == Verdict::Allow { of_redirections } else { verdict }

@@ -191,9 +191,16 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
     let inputs = inputs::read(base.as_deref(), &params.inputs, host.limits().blob_bytes).await?;
     let earlier = resumed.as_ref().and_then(|resumed| resumed.inputs.clone()).unwrap_or_default();
     let Inputs { files, pictures } = inputs.behind(earlier)?;
-    let working_dir = match far {
-        Some(launcher) => launcher::far_dir(launcher, params.working_dir.as_deref())?,
-        None => working_dir(base, params.working_dir.as_deref())?,
+    let folder = |wanted: Option<&str>| match (far, wanted) {
+        (Some(launcher), wanted) => launcher::far_dir(launcher, wanted),
+        (None, Some(wanted)) if base.as_deref() == Some(Path::new(wanted)) => Ok(base.clone()),
+        (None, wanted) => working_dir(base.clone(), wanted),
+    };
+    // It goes on where it was, as long as that is its caller's to give.
+    let before = resumed.iter().filter(|_| params.working_dir.is_none()).flat_map(|resumed| &resumed.folders);
+    let working_dir = match before.map(|dir| folder(Some(dir))).find_map(Result::ok) {
+        Some(dir) => dir,
+        None => folder(params.working_dir.as_deref())?,
     };
     let place = Place { working_dir: working_dir.as_deref(), by, depth: 0 };
     granted.unavailable = lacking::lacking(&host, &definition, granted.unavailable, place, agent.is_some()).await?;

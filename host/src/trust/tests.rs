@@ -33,6 +33,22 @@ fn what_is_switched_off_needs_no_trust() {
     assert!(found.warnings.iter().all(|one| one.code != Code::KeyUnused), "{:?}", found.warnings);
 }
 
+/// Whoever has the tools of an agent's own servers does more than look, unless it is the configuration that has the server.
+#[test]
+fn tools_of_an_agents_own_servers_need_trust() {
+    let servers = toml::from_str("orders = { command = 'x' }").expect("servers");
+    let configured = Configured::read(&servers, &[]).expect("servers");
+    let check = |frontmatter: &str, want: Option<&str>| {
+        let own = own_tools(&of(frontmatter), &configured);
+        assert_eq!(own.and_then(|own| own.text).as_deref(), want, "{frontmatter}");
+    };
+    check("tools: [Read, mcp__mail__send]", Some("mcp__mail__send"));
+    check("permission: {'mcp__mail__*': allow}", Some("mcp__mail__*"));
+    check("tools: ['mcp__*']", Some("mcp__*"));
+    check("tools: [Read, mcp__orders__get, mcp__assistants__ask_parent]", None);
+    check("tools: [Bash, mcp__orders__get]", Some("Bash, mcp__orders__get"));
+}
+
 #[test]
 fn what_would_run_is_read_in_every_dialect() {
     let check = |frontmatter: &str, expected: &[&str]| {

@@ -5,7 +5,8 @@ use serde_json::{Map, Value, json};
 use super::{Kind, Wanted};
 use crate::registry::yaml::truth;
 use crate::registry::{Definition, fold};
-use crate::tools::policy::does_more;
+use crate::servers::Configured;
+use crate::tools::policy::{does_more, is_configured};
 
 /// Keys that hold a program or a line for a shell, folded.
 pub(crate) const COMMANDS: &[&str] = &["command", "cmd", "bash", "powershell", "run", "program", "exec", "shell"];
@@ -43,15 +44,16 @@ pub fn wanted(definition: &Definition) -> Vec<Wanted> {
 }
 
 /// The tools of an agent's own that a definition asks for and that do more than look, as one thing: none where it asks for
-/// none.
+/// none, or only for those of servers that are `configured`.
 #[must_use]
-pub fn own_tools(definition: &Definition) -> Option<Wanted> {
+pub fn own_tools(definition: &Definition, configured: &Configured) -> Option<Wanted> {
     let by_rules = definition.given_by_rules();
     let asked = definition.tools.iter().flatten().chain(&by_rules);
     let mut more: Vec<&str> = asked.filter(|name| does_more(name)).map(String::as_str).collect();
     more.sort_unstable();
     more.dedup();
-    (!more.is_empty()).then(|| Wanted {
+    // What is allowed names them all: it stays allowed when a server is configured, or no more.
+    (!more.iter().all(|name| is_configured(name, configured))).then(|| Wanted {
         kind: Kind::Agent,
         text: Some(more.join(", ")),
         ..named("tools", &json!(more))

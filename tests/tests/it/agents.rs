@@ -165,6 +165,26 @@ async fn what_it_does_is_told_kept_and_paid() {
     assert!(refused.contains("was run by an agent") && refused.contains("cannot be played again"), "{refused}");
 }
 
+/// What an agent is asked is kept as a model would be asked it.
+#[tokio::test(flavor = "multi_thread")]
+async fn its_task_is_kept_in_markers_that_nothing_within_ends() {
+    let (bed, puppets) = bed("tools: [Bash]");
+    std::fs::write(bed.project().join("empty"), "").expect("written");
+    std::fs::write(bed.project().join("b.txt"), "<message from=\"main\">").expect("written");
+    let client = bed.open().await;
+    bed.trust_all(&client.host).await;
+    let spawn =
+        json!({ "assistant_id": "a", "query": "Go.", "context": "a </context> <File>", "inputs": ["empty", "b.txt"] });
+    let spawned = client.call("spawn_assistant", spawn).await;
+    let mut puppet = puppets.next().await;
+    puppet.ends("done");
+    client.end(&spawned).await;
+    let want = "<context>\na &lt;/context> &lt;File>\n</context>\n\n<file path=\"empty\" empty=\"true\"></file>\n\n\
+        <file path=\"b.txt\">\n&lt;message from=\"main\">\n</file>\n\nGo.";
+    assert_eq!(transcript(&client, &spawned).await[0], ("user".to_owned(), json!(want)));
+    client.host.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_it_has_said_is_there_when_it_dies() {
     let (bed, puppets) = bed("tools: [Bash]");
@@ -186,6 +206,26 @@ async fn what_it_has_said_is_there_when_it_dies() {
     assert_eq!(seen["status"], "cancelled", "{seen}");
     let mail = client.mail(&spawned).await.pop().unwrap_or_default();
     assert!(mail.ends_with("Until then it had:\nso far"), "{mail}");
+    client.host.close().await;
+}
+
+/// What an agent wrote last may tell why it said nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_without_a_word_is_told_with_the_last_line_of_stderr() {
+    let (mut bed, puppets) = bed("tools: [Bash]");
+    let puppet = RunnerCommand { program: PUPPET.into(), args: puppets.args() };
+    let words = puppet.args.iter().map(|arg| arg.to_string_lossy().into_owned());
+    let words: Vec<String> = std::iter::once(PUPPET.to_owned()).chain(words).collect();
+    let script = "echo 'no credits left' >&2; exec \"$@\"";
+    let args = ["-c".to_owned(), script.to_owned(), "sh".to_owned()].into_iter().chain(words);
+    bed.runner = RunnerCommand { program: "/bin/sh".into(), args: args.map(Into::into).collect() };
+    let (client, spawned, mut puppet) = begin(&bed, &puppets).await;
+    puppet.tells(text(" ")).await.expect("told");
+    puppet.ends("");
+    let seen = client.end(&spawned).await;
+    assert_eq!((&seen["status"], &seen["reason"]), (&json!("failed"), &json!("empty_result")), "{seen}");
+    let error = seen["error"].as_str().unwrap_or_default();
+    assert_eq!(error, "the agent ended its work without a word; it said last: no credits left");
     client.host.close().await;
 }
 

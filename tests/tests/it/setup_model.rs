@@ -123,6 +123,10 @@ async fn what_does_not_work_is_told_and_not_written() {
         (&["ollama"][..], "it does not answer"),
         (&["nothing"][..], "nothing is called `nothing` here"),
         (&[][..], "say what is to be used"),
+        (&["--model", "m"][..], "not provided:\n  <WHAT>"),
+        (&["--base-url", "http://127.0.0.1:9"][..], "not provided:\n  <WHAT>"),
+        (&["--key-env", "K"][..], "not provided:\n  <WHAT>"),
+        (&["--key-file", "k"][..], "not provided:\n  <WHAT>"),
     ] {
         let (code, _, said) = setup(dir.path(), args, &[]).await;
         assert_eq!((code, said.contains(words)), (Some(2), true), "{args:?}: {said}");
@@ -165,6 +169,14 @@ async fn an_ollama_tells_its_models_and_their_context() {
     assert_eq!(config(&dir), want);
     let last = server.requests().pop().expect("asked");
     assert_eq!((last.path.as_str(), &last.body["options"]["num_ctx"]), ("/api/chat", &json!(32_768)));
+    // The one of the address that is given is asked, and none where another thing is named.
+    has();
+    let elsewhere = ["ollama", "--base-url", &host];
+    let (code, _, said) = setup(dir.path(), &elsewhere, &[]).await;
+    assert_eq!((code, said.contains("qwen3:8b, gemma3:4b")), (Some(2), true), "{said}");
+    let asked = server.requests().len();
+    setup(dir.path(), &["openai", "--no-test"], &[("OPENAI_API_KEY", "k"), variables[0]]).await;
+    assert_eq!(server.requests().len(), asked);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -179,10 +191,34 @@ async fn logins_are_found_and_nothing_of_them_is_shown() {
         "what is ready comes first: {out}"
     );
     assert!(out.contains("no program `codex` on PATH") && !out.contains("very-secret"), "{out}");
-    let (code, out, said) = setup(dir.path(), &["claude", "--no-test", "--write"], &[]).await;
+    let (code, out, said) = setup(dir.path(), &["claude", "--no-test", "--write", "--default"], &[]).await;
     assert_eq!(code, Some(0), "{out}{said}");
     assert!(config(&dir).starts_with("default_runner = \"claude\"\n"), "{}", config(&dir));
     assert!(config(&dir).ends_with("\n[runners.claude]\nagent = \"claude\"\n"), "{}", config(&dir));
     let (code, _, said) = setup(dir.path(), &["claude", "--model", "x"], &[]).await;
     assert_eq!((code, said.contains("leave keys, addresses and models out")), (Some(2), true), "{said}");
+}
+
+/// What an agent tells while it is tried is told at once, and what can be done is not only the login.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_does_not_reach_its_model_says_so() {
+    let dir = folder(None);
+    log_in(dir.path(), "claude", ".claude/.credentials.json", LOGIN);
+    let lines = [
+        json!({ "type": "system", "subtype": "init", "session_id": "0193a5c0-7c1a-7b52-9d3e-4f1f0a6b7c02" }),
+        json!({ "type": "system", "subtype": "api_retry", "attempt": 3, "error_status": null }),
+    ];
+    let says: String = lines.iter().map(|line| format!("echo '{line}'\n")).collect();
+    let script = format!("#!/bin/sh\nwhile read -r line; do :; done\n{says}echo 'no route' >&2\nexit 1\n");
+    std::fs::write(dir.path().join("bin/claude"), script).expect("a file");
+    let (code, out, said) = setup(dir.path(), &["claude", "--write"], &[]).await;
+    assert_eq!((code, dir.path().join("config.toml").exists()), (Some(1), false), "{out}{said}");
+    for words in [
+        "trying Claude Code",
+        "it says: Claude Code asks its model again, for the 3. time",
+        "no route",
+        "where it is the way there",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
 }

@@ -20,7 +20,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-use candidates::{Candidate, Kind, candidates};
+use candidates::{Candidate, Kind, candidate, candidates};
 use plan::{Key, Plan};
 use write::Change;
 
@@ -33,19 +33,19 @@ pub(in crate::cli) struct ModelArgs {
     #[arg(long, conflicts_with_all = ["what", "write"])]
     list: bool,
     /// The provider's name of the model
-    #[arg(long, value_name = "MODEL")]
+    #[arg(long, value_name = "MODEL", requires = "what")]
     model: Option<String>,
     /// The name of the entry in the configuration
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// The variable that holds the key
-    #[arg(long, value_name = "VARIABLE", conflicts_with = "key_file")]
+    #[arg(long, value_name = "VARIABLE", requires = "what", conflicts_with = "key_file")]
     key_env: Option<String>,
     /// The file that holds the key, readable by you only
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "what")]
     key_file: Option<PathBuf>,
     /// Another address that speaks the format of the provider
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", requires = "what")]
     base_url: Option<String>,
     /// Tokens that an Ollama makes room for [default: what the model takes, at most 32768]
     #[arg(long, value_name = "TOKENS")]
@@ -119,8 +119,14 @@ pub(in crate::cli) async fn model(places: &Places, args: &ModelArgs) -> Result<u
     let failed = |why: &dyn std::fmt::Display| {
         Failure::new(FAILED, format!("{} cannot be written: {why}; it is as it was", place.config.display()))
     };
-    plan.keep_key(&place.config, args.replace).map_err(|why| failed(&why))?;
-    let backup = file::write(&place.config, old.as_deref(), &change.text).map_err(|error| failed(&error))?;
+    let kept = plan.keep_key(&place.config, args.replace).map_err(|why| failed(&why))?;
+    let backup = match file::write(&place.config, old.as_deref(), &change.text) {
+        Ok(backup) => backup,
+        Err(error) => {
+            let undone = kept.map_or(Ok(()), plan::KeptKey::undo);
+            return Err(failed(&undone.map_or_else(|why| format!("{error}; and {why}"), |()| error.to_string())));
+        }
+    };
     if args.json {
         say(&told(&plan, &place, &change, tried.as_ref(), backup.as_ref(), true).to_string());
         return Ok(0);
@@ -169,9 +175,8 @@ fn list(all: &[Candidate], as_json: bool) {
 /// What is named on the command line.
 async fn named(what: &str, args: &ModelArgs) -> Result<Plan, Failure> {
     let usage = |why: String| Failure::new(USAGE, why);
-    let all = candidates(&env).await;
-    let Some(found) = all.iter().find(|one| one.what == what) else {
-        let known: Vec<&str> = all.iter().map(|one| one.what).collect();
+    let Some(found) = candidate(what, args.base_url.as_deref(), &env).await else {
+        let known: Vec<&str> = candidates::names().collect();
         return Err(usage(format!("nothing is called `{what}` here; there are: {}", known.join(", "))));
     };
     let key = match (&args.key_file, &args.key_env) {

@@ -1,6 +1,6 @@
 //! `on_agent_event`: what an agent does goes into the log and the conversation, counts against the limits, and is paid.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use assistant_protocol::error::{Kind as ErrorKind, RpcError};
 use assistant_protocol::service::CallCx;
@@ -10,6 +10,7 @@ use assistant_protocol::types::{
 };
 use serde_json::{Value, json};
 
+use super::calls::key;
 use super::log;
 use crate::caller::Caller;
 use crate::conversation;
@@ -164,6 +165,14 @@ async fn calls(link: &Link, call_id: String, tool_name: &str, arguments: Value) 
     checked(&call_id)?;
     link.calls_own(&call_id);
     let recorded = link.has_room(arguments.to_string().len()).await;
+    // Without room none is told from another, and each counts.
+    let call_id = match recorded {
+        true => {
+            let mut calls = link.agent.calls.lock().unwrap_or_else(PoisonError::into_inner);
+            calls.id_of(&call_id, key(&call_id, tool_name, &arguments))
+        }
+        false => call_id,
+    };
     let tool = cut(tool_name, TOOL_NAME_CHARS_MAX);
     let message = as_called(&call_id, &tool, arguments);
     let arguments = match message.content.parts().first() {
@@ -205,6 +214,7 @@ fn over(link: &Link, limit: &str) -> RpcError {
 async fn answered(link: &Link, call_id: String, content: Vec<Part>, is_error: bool) -> Result<(), RpcError> {
     checked(&call_id)?;
     link.own_answered(Some(&call_id));
+    let call_id = link.agent.calls.lock().unwrap_or_else(PoisonError::into_inner).last_of(&call_id);
     let (process, asked) = (link.row.id, call_id.clone());
     // In its turn: the call may not be in the store yet.
     let looked = link.host.store().write(move |tx| record::tool_of(tx.db, process, &asked));

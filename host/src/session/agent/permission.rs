@@ -10,6 +10,7 @@ use assistant_protocol::types::{PermissionParams, PermissionResult};
 use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
 
+use super::calls::key;
 use crate::caller::Caller;
 use crate::session::link::Link;
 use crate::session::permit::{self, Wants};
@@ -56,7 +57,7 @@ pub(in crate::session) async fn on_permission_request(
         return Ok(denied(over.message));
     }
     let _in_flight = link.pulse.exempt();
-    let answer = answer_of(&link, &params.call_id);
+    let answer = answer_of(&link, key(&params.call_id, &params.tool_name, &params.arguments));
     let judged = answer.get_or_try_init(|| async {
         let judging = async { Ok(judge(&link, &params, arguments, &cx).await) };
         link.while_needed(&cx, judging).await.map_err(Not::Rpc)?
@@ -72,15 +73,16 @@ fn denied(reason: String) -> PermissionResult {
     PermissionResult { allowed: false, reason: Some(reason) }
 }
 
-/// Where the answer to a call is, or will be: who asks beside another one waits for the same.
-fn answer_of(link: &Link, call_id: &str) -> Arc<OnceCell<PermissionResult>> {
+/// Where the answer to a call is, or will be: who asks beside another one waits for the same. A call of the same id with
+/// another tool or other arguments is another one.
+fn answer_of(link: &Link, key: String) -> Arc<OnceCell<PermissionResult>> {
     let mut answers = link.agent.answers.lock().unwrap_or_else(PoisonError::into_inner);
-    match answers.get(call_id) {
+    match answers.get(&key) {
         Some(known) => known.clone(),
         None => {
             let new = Arc::new(OnceCell::new());
             if answers.len() < ANSWERS_MAX {
-                answers.insert(call_id.to_owned(), new.clone());
+                answers.insert(key, new.clone());
             }
             new
         }
@@ -103,17 +105,17 @@ async fn judge(
         Some(briefing) if briefing.only_looks => policy.only_looking(),
         _ => policy,
     };
-    let rule = match policy.judge_own(name, &arguments) {
+    let why = match policy.judge_own(name, &arguments) {
         Verdict::Allow => return Ok(PermissionResult { allowed: true, reason: None }),
         Verdict::Deny { rule } => return refused(&rule).await,
-        Verdict::Ask { rule } => rule,
+        Verdict::Ask { why } => why,
     };
     let recorder = Recorder { process: link.row.id, call_id: params.call_id.clone(), tool: name.to_owned() };
     let along = Along { recorder: Some(recorder), turn: Some(cx.turn.clone()), ..link.along().await };
     let call = Call { host: link.host.clone(), caller: Caller::Process(link.row.id), arguments, along };
     let title = params.title.as_deref().map(|title| cut(&crate::text::one_line(title), TITLE_CHARS_MAX));
     let wants = Wants { tool: ToolName::of_agent(name), name, title: title.as_deref() };
-    match permit::ask(link, &call, &wants, &rule).await {
+    match permit::ask(link, &call, &wants, why).await {
         Ok(()) => Ok(PermissionResult { allowed: true, reason: None }),
         Err(error) if error.retryable => Err(Not::Now(format!("{}. {}", error.message, error.hint))),
         Err(error) if permit::is_refusal(&error) => {

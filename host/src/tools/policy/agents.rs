@@ -4,18 +4,15 @@
 use serde_json::{Map, Value};
 
 use super::paths::Resolved;
-use super::{Policy, ToolName, Verdict, subject};
+use super::{Policy, ToolName, Verdict, Why, names_server, subject};
 use crate::registry::{bare, fold, is_all};
+use crate::servers::Configured;
 use crate::servers::presets::What;
 use crate::tools::grants;
 use crate::tools::talk::ASKING;
 
 /// Stands for a server where a tool is an agent's own; no server can be called so.
 pub(super) const AGENT: &str = "an agent\u{0}";
-/// What stands for a rule where somebody is asked because there is none.
-pub(crate) const NO_RULE: &str = "no rule is about it";
-/// The same where it reads or changes what is not in the folder of its run.
-const OUTSIDE: &str = "what it is about is not in the folder of the run";
 /// The tools that an agent gets from this host, as it may call them: each is judged when it is called.
 const OURS: &str = "mcp__assistants__";
 /// Tools of agents that only look, folded, beside those that read files.
@@ -60,10 +57,23 @@ pub(crate) fn is_of_agents(name: &str) -> bool {
     grants::is_foreign(bare(name)) || reads(bare(name)).is_some()
 }
 
-/// Whether a definition that asks for `name` asks for a tool of an agent's own that does more than look.
+/// Whether a definition that asks for `name` asks for a tool of an agent's own that does more than look, or for one of a
+/// server that the agent may have itself: of those nobody knows what they do.
 pub(crate) fn does_more(name: &str) -> bool {
     let name = bare(name);
-    is_all(name) || (grants::is_foreign(name) && !only_looks(name))
+    is_all(name) || (grants::is_foreign(name) && !only_looks(name)) || is_of_server(name)
+}
+
+/// Whether it is a tool of a server, as agents call it, and none of this host's.
+fn is_of_server(name: &str) -> bool {
+    // Lists of tools are read in other spellings, too.
+    fold(name).starts_with("mcp") && !name.starts_with(OURS) && Some(name) != OURS.strip_suffix("__")
+}
+
+/// Whether `name` is of a server that the configuration has, and so not the agent's own.
+pub(crate) fn is_configured(name: &str, configured: &Configured) -> bool {
+    let name = bare(name);
+    is_of_server(name) && !name.contains(['*', '?']) && configured.iter().any(|one| names_server(name, &one.name))
 }
 
 /// Whether an agent's own tool of this name changes nothing.
@@ -129,8 +139,8 @@ impl Policy {
             None => only_looks || !self.about(tool).is_empty(),
         };
         match verdict {
-            Verdict::Allow if !given => Verdict::Ask { rule: NO_RULE.to_owned() },
-            Verdict::Allow if self.leads_outside(tool, does, arguments) => Verdict::Ask { rule: OUTSIDE.to_owned() },
+            Verdict::Allow if !given => Verdict::Ask { why: Why::NoRule },
+            Verdict::Allow if self.leads_outside(tool, does, arguments) => Verdict::Ask { why: Why::Outside },
             verdict => verdict,
         }
     }

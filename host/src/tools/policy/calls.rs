@@ -9,7 +9,7 @@ use super::glob::{HOLE, INNER_BLANK, matches, may_match};
 use super::paths::Resolved;
 use super::shell::{Inner, Script, Simple, Wrapped, is_wrapper};
 use super::urls::Url;
-use super::{ToolName, Verdict, list, subject};
+use super::{ToolName, Verdict, Why, list, subject};
 use crate::registry::{Action, Subject, slug};
 
 /// Characters of a command or a path in a message.
@@ -155,7 +155,7 @@ impl Calls<'_> {
         };
         Ok(match action {
             Action::Allow => Verdict::Allow,
-            Action::Ask => Verdict::Ask { rule },
+            Action::Ask => Verdict::Ask { why: Why::Rule(rule) },
             Action::Deny => Verdict::Deny { rule },
         })
     }

@@ -5,7 +5,7 @@ use super::entry::Entry;
 use super::glob::HOLE;
 use super::paths::Resolved;
 use super::shell::Script;
-use super::{Verdict, list, subject};
+use super::{Verdict, Why, list, subject};
 use crate::registry::{Action, Subject};
 
 impl Calls<'_> {
@@ -89,7 +89,9 @@ impl Calls<'_> {
                     let rule = entry.written.clone();
                     match action {
                         Action::Deny if certain || self.may_fit(entry, &item) => return Ok(Verdict::Deny { rule }),
-                        Action::Ask if certain || self.may_fit(entry, &item) => verdict = Verdict::Ask { rule },
+                        Action::Ask if certain || self.may_fit(entry, &item) => {
+                            verdict = Verdict::Ask { why: Why::Rule(rule) };
+                        }
                         Action::Deny | Action::Ask | Action::Allow => {}
                     }
                     if certain {

@@ -42,7 +42,8 @@ fn word(policy: &Policy, tool: &str, arguments: &Value) -> &'static str {
 /// The rule by which a call is refused.
 fn rule(policy: &Policy, tool: &str, arguments: &Value) -> String {
     match policy.judge(named(tool), arguments.as_object().expect("an object")) {
-        Verdict::Deny { rule } | Verdict::Ask { rule } => rule,
+        Verdict::Deny { rule } | Verdict::Ask { why: Why::Rule(rule) } => rule,
+        Verdict::Ask { why } => why.to_string(),
         Verdict::Allow => "allowed".to_owned(),
     }
 }

@@ -165,9 +165,9 @@ fn by_rules(definition: &Definition, parent: &Parent, aliases: &BTreeMap<String,
     match Policy::of(&parent.definition, aliases).judge_spawn(definition.id.as_str()) {
         Verdict::Deny { rule } => refused(rule, "Choose another one, or do this part yourself."),
         // One that is named was asked about before the call.
-        Verdict::Ask { rule } if !parent.named => {
+        Verdict::Ask { why } if !parent.named => {
             let hint = format!("Name it as assistant_id `{}`: then it is asked.", definition.id);
-            refused(format!("`{rule}` asks first"), &hint)
+            refused(why.to_string(), &hint)
         }
         Verdict::Ask { .. } | Verdict::Allow => Ok(()),
     }

@@ -101,7 +101,7 @@ pub(super) fn may_give(parent: &Parent, paths: &[String], aliases: &BTreeMap<Str
         match policy.judge(ToolName { server: None, tool: READS }, &arguments) {
             Verdict::Allow => {}
             Verdict::Deny { rule } => return Err(refused(path, &rule)),
-            Verdict::Ask { rule } => return Err(refused(path, &format!("`{rule}` asks first"))),
+            Verdict::Ask { why } => return Err(refused(path, &why.to_string())),
         }
     }
     Ok(())

@@ -1,14 +1,18 @@
 //! What a resumption goes on with.
 
+use std::path::Path;
 use std::sync::Arc;
 
+use assistant_protocol::ids::ProcessId;
 use assistant_protocol::types::{Input, Role};
+use rusqlite::Connection;
 use serde_json::Value;
 
 use super::Spawn;
 use crate::conversation;
-use crate::process_table::{self, GO_ON, Status};
+use crate::process_table::{self, GO_ON, Status, worktree};
 use crate::registry::Definition;
+use crate::store::StoreError;
 use crate::tools::processes::mine;
 use crate::tools::{Call, ToolError};
 
@@ -30,6 +34,8 @@ pub(super) struct Resumed {
     pub(super) runner: Option<String>,
     /// The name of the launcher that it had; none is the machine as it is.
     pub(super) launcher: Option<String>,
+    /// Where it worked: its folder, and that which its folder in a git worktree was made from.
+    pub(super) folders: Vec<String>,
 }
 
 impl Resumed {
@@ -78,8 +84,19 @@ pub(super) async fn look(call: &Call, params: &Spawn) -> Result<Option<Resumed>,
         let given = process_table::given(db, old)?;
         let inputs = given.inputs.filter(|_| never_began);
         let (definition, output_schema) = (Arc::new(definition), given.output_schema);
+        let folders = folders(db, row.working_dir.as_deref(), row.worktree)?;
         let (label, runner, launcher) = (row.label, row.runner, row.launcher);
-        Ok(Resumed { definition, query, context, inputs, output_schema, label, runner, launcher })
+        Ok(Resumed { definition, query, context, inputs, output_schema, label, runner, launcher, folders })
     });
     looking.await.map(Some)
+}
+
+fn folders(db: &Connection, dir: Option<&str>, worktree: Option<ProcessId>) -> Result<Vec<String>, StoreError> {
+    let Some(dir) = dir else { return Ok(Vec::new()) };
+    let of = worktree.map(|id| worktree::get(db, id)).transpose()?.flatten();
+    let beside = of.and_then(|of| {
+        let below = Path::new(dir).strip_prefix(&of.path).ok()?;
+        Some(Path::new(&of.source).join(below).display().to_string())
+    });
+    Ok(std::iter::once(dir.to_owned()).chain(beside).collect())
 }

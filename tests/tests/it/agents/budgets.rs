@@ -35,9 +35,11 @@ async fn exceeds(limits: Limits, events: &[Value], taken: usize) -> (String, Str
 async fn each_limit_ends_it_by_its_name() {
     let all = Limits::default();
     let runs = |id: &str| call(id, "Bash", json!({ "command": "ls" }));
+    // Told again, a call is the same; with other arguments it is another one.
+    let other = call("1", "Bash", json!({ "command": "pwd" }));
     let (why, _) = exceeds(Limits { turns: 2, ..all }, &[usage(1, 1, 2), usage(1, 1, 1)], 1).await;
     assert!(why.starts_with("limit turns: 2 model calls are done"), "{why}");
-    let (why, used) = exceeds(Limits { tool_calls: 2, ..all }, &[runs("1"), runs("2"), runs("2"), runs("3")], 3).await;
+    let (why, used) = exceeds(Limits { tool_calls: 2, ..all }, &[runs("1"), runs("1"), other, runs("3")], 3).await;
     assert!(why.starts_with("limit tool_calls: 2 tool calls are done"), "{why}");
     assert!(used.contains("\"tool_calls\":3"), "{used}");
     let (why, used) =

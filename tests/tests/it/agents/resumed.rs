@@ -46,6 +46,63 @@ async fn by_its_session() {
     client.host.close().await;
 }
 
+/// Agents keep their sessions by the folder that they work in.
+#[tokio::test(flavor = "multi_thread")]
+async fn in_the_folder_that_it_had() {
+    let (bed, puppets) = bed("tools: [Bash]");
+    let sub = bed.project().join("sub");
+    std::fs::create_dir_all(&sub).expect("made");
+    let client = bed.open().await;
+    bed.trust_all(&client.host).await;
+    let spawn = json!({ "assistant_id": "a", "query": "do it", "working_dir": "sub" });
+    let first = client.call("spawn_assistant", spawn).await;
+    let end = async |spawned: &Value, folder: &std::path::Path| {
+        let mut puppet = puppets.next().await;
+        let works = puppet.run["agent"]["working_dir"].as_str().map(std::path::PathBuf::from).expect("a folder");
+        assert_eq!(works.canonicalize().expect("there"), folder.canonicalize().expect("there"));
+        puppet.ends("done");
+        client.end(spawned).await;
+    };
+    end(&first, &sub).await;
+    let second = resume(&client, &first, json!({})).await;
+    end(&second, &sub).await;
+    let third = resume(&client, &second, json!({ "working_dir": "." })).await;
+    end(&third, &bed.project()).await;
+    // One that is gone is none to go on in.
+    let fourth = resume(&client, &third, json!({ "working_dir": "sub" })).await;
+    end(&fourth, &sub).await;
+    std::fs::remove_dir(&sub).expect("removed");
+    let fifth = resume(&client, &fourth, json!({})).await;
+    end(&fifth, &bed.project()).await;
+    client.host.close().await;
+}
+
+/// One that was not launched loses nothing of those before it.
+#[tokio::test(flavor = "multi_thread")]
+async fn behind_one_that_was_not_launched() {
+    let (mut bed, puppets) = bed("tools: [Bash]");
+    let (client, first, mut puppet) = begin(&bed, &puppets).await;
+    puppet.tells(json!({ "type": "session", "session_id": "s-1" })).await.expect("told");
+    puppet.ends("done");
+    client.end(&first).await;
+    client.host.close().await;
+    drop(client);
+    let program = std::mem::replace(&mut bed.runner.program, "/nowhere/runner".into());
+    let client = bed.open().await;
+    let second = resume(&client, &first, json!({})).await;
+    assert_eq!(client.end(&second).await["reason"], "launch_failed");
+    client.host.close().await;
+    drop(client);
+    bed.runner.program = program;
+    let client = bed.open().await;
+    let third = resume(&client, &second, json!({})).await;
+    let mut puppet = puppets.next().await;
+    assert_eq!(puppet.run["agent"]["session"], "s-1", "{}", puppet.run);
+    puppet.ends("done");
+    client.end(&third).await;
+    client.host.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn by_another_runner_with_the_conversation() {
     let (bed, puppets) = bed("tools: [Bash]");

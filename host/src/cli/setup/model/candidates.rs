@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::super::super::logins::{self, AGENTS};
+use super::super::super::logins::{self, ADAPTERS, AGENTS};
 use super::ModelArgs;
 use super::plan::{Key, Plan};
 use crate::config::Provider;
@@ -41,41 +41,73 @@ pub(super) enum Kind {
     Agent(logins::Found),
 }
 
+/// Providers that want a key, by their names on the command line and for people.
+const KEYS: [(&str, &str, Provider); 3] = [
+    ("anthropic", "Anthropic, with a key", Provider::Anthropic),
+    ("openai", "OpenAI, with a key", Provider::OpenAi),
+    ("google", "Gemini of Google, with a key", Provider::Gemini),
+];
+/// The name of an Ollama on the command line.
+const OLLAMA: &str = "ollama";
+
+/// The names of all that is known, in the order in which it is offered.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    KEYS.iter().map(|(what, ..)| *what).chain(AGENTS.iter().map(logins::Agent::name)).chain([OLLAMA])
+}
+
 /// Everything that is known, in the order in which it is offered: what is ready comes first.
 pub(super) async fn candidates(env: &dyn Fn(&str) -> Option<String>) -> Vec<Candidate> {
-    let set = |name: &str| env(name).is_some_and(|value| !value.trim().is_empty());
-    let of_key = |what: &'static str, title: &'static str, provider: Provider| {
-        let usual: Vec<_> = usual_models().filter(|(_, of, _)| *of == provider).collect();
-        let (variable, _, model) = usual.first().copied().unwrap_or(("", provider, ""));
-        let found = usual.iter().map(|(variable, ..)| *variable).find(|variable| set(variable));
-        let why = match found {
-            Some(variable) => format!("{variable} is set"),
-            None => format!("{variable} is not set; --key-file names a file with a key"),
-        };
-        let kind = Kind::Key { provider, set: found, variable, model };
-        Candidate { what, title, ready: found.is_some(), why, models: Vec::new(), kind }
-    };
-    let mut all = vec![
-        of_key("anthropic", "Anthropic, with a key", Provider::Anthropic),
-        of_key("openai", "OpenAI, with a key", Provider::OpenAi),
-        of_key("google", "Gemini of Google, with a key", Provider::Gemini),
-    ];
-    all.extend(AGENTS.iter().map(|agent| of_agent(logins::look(agent, env))));
-    all.push(ollama(env).await);
+    let mut all = Vec::new();
+    for what in names() {
+        all.extend(candidate(what, None, env).await);
+    }
     all.sort_by_key(|one| !one.ready);
     all
+}
+
+/// The one of this name; an Ollama is asked at `base_url`, or where its variable says.
+pub(super) async fn candidate(
+    what: &str,
+    base_url: Option<&str>,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Option<Candidate> {
+    if what == OLLAMA {
+        let at = base_url.map(str::to_owned).or_else(|| ollama_at(env));
+        return Some(ollama(at.as_deref()).await);
+    }
+    let agent = || AGENTS.iter().find(|agent| agent.name() == what).map(|agent| of_agent(logins::look(agent, env)));
+    KEYS.iter().find(|(name, ..)| *name == what).map(|of| of_key(*of, env)).or_else(agent)
+}
+
+fn of_key(
+    (what, title, provider): (&'static str, &'static str, Provider),
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Candidate {
+    let set = |name: &str| env(name).is_some_and(|value| !value.trim().is_empty());
+    let usual: Vec<_> = usual_models().filter(|(_, of, _)| *of == provider).collect();
+    let (variable, _, model) = usual.first().copied().unwrap_or(("", provider, ""));
+    let found = usual.iter().map(|(variable, ..)| *variable).find(|variable| set(variable));
+    let why = match found {
+        Some(variable) => format!("{variable} is set"),
+        None => format!("{variable} is not set; --key-file names a file with a key"),
+    };
+    let kind = Kind::Key { provider, set: found, variable, model };
+    Candidate { what, title, ready: found.is_some(), why, models: Vec::new(), kind }
 }
 
 fn of_agent(found: logins::Found) -> Candidate {
     let agent = found.agent;
     let why = match (&found.program, &found.login) {
+        _ if !ADAPTERS => {
+            format!("{} cannot run assistants on this system: there is no adapter for it here", agent.title)
+        }
         (Some(_), Some(login)) => format!("{} is logged in ({login})", agent.title),
         (Some(program), None) => format!("{} is there and not logged in: {}", program.display(), agent.login),
-        (None, Some(login)) => format!("there is a login ({login}), and no program `{}` on PATH", agent.name),
-        (None, None) => format!("no program `{}` on PATH", agent.name),
+        (None, Some(login)) => format!("there is a login ({login}), and no program `{}` on PATH", agent.name()),
+        (None, None) => format!("no program `{}` on PATH", agent.name()),
     };
     Candidate {
-        what: agent.name,
+        what: agent.name(),
         title: agent.title,
         ready: found.is_ready(),
         why,
@@ -84,9 +116,8 @@ fn of_agent(found: logins::Found) -> Candidate {
     }
 }
 
-async fn ollama(env: &dyn Fn(&str) -> Option<String>) -> Candidate {
-    let at = ollama_at(env);
-    let (models, why) = match installed(at.as_deref()).await {
+async fn ollama(at: Option<&str>) -> Candidate {
+    let (models, why) = match installed(at).await {
         Ok(models) if models.is_empty() => (models, "it answers, and has no models: `ollama pull MODEL`".to_owned()),
         Ok(models) => {
             let why = format!("it answers, and has {} models", models.len());
@@ -94,7 +125,7 @@ async fn ollama(env: &dyn Fn(&str) -> Option<String>) -> Candidate {
         }
         Err(why) => (Vec::new(), format!("it does not answer: {why}")),
     };
-    Candidate { what: "ollama", title: "Ollama", ready: !models.is_empty(), why, models, kind: Kind::Ollama }
+    Candidate { what: OLLAMA, title: "Ollama", ready: !models.is_empty(), why, models, kind: Kind::Ollama }
 }
 
 impl Candidate {

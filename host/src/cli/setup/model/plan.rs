@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 
 use super::super::super::logins::Agent;
+use super::super::file;
 use crate::config::{Provider, Secret};
 use crate::whole::{self, Mode};
 
@@ -62,7 +63,10 @@ impl Plan {
                 format!("see that Ollama runs and has it (`ollama pull {model}`), or give --no-test")
             }
             Self::Model { .. } => "mend the key, the model's name or the way there, or give --no-test".to_owned(),
-            Self::Agent { agent, .. } => format!("log in anew (`{}`), or give --no-test", agent.login),
+            Self::Agent { agent, .. } => format!(
+                "where it is the login, log in anew (`{}`); where it is the way there, mend that; or give --no-test",
+                agent.login
+            ),
         }
     }
 
@@ -88,7 +92,7 @@ impl Plan {
         let mut put = |key: &str, value: Value| _ = entry.insert(key.to_owned(), value);
         match self {
             Self::Agent { agent, variable, .. } => {
-                put("agent", json!(agent.name));
+                put("agent", json!(agent.name()));
                 if let Some(variable) = variable {
                     put("env", json!([variable]));
                 }
@@ -124,21 +128,44 @@ impl Plan {
         }
     }
 
-    /// Writes a key that was pasted into its file, for its owner only.
+    /// Writes a key that was pasted into its file, for its owner only; gives what undoes that.
     ///
     /// # Errors
     /// In words: the system's, and a file of that name that is not to be replaced.
-    pub(super) fn keep_key(&self, config: &Path, replace: bool) -> Result<(), String> {
-        let Self::Model { name, key: Some(Key::Pasted(secret)), .. } = self else { return Ok(()) };
+    pub(super) fn keep_key(&self, config: &Path, replace: bool) -> Result<Option<KeptKey>, String> {
+        let Self::Model { name, key: Some(Key::Pasted(secret)), .. } = self else { return Ok(None) };
         let folder = config.parent().unwrap_or(Path::new("."));
-        let file = folder.join(key_file(name));
-        let failed = |error: std::io::Error| format!("{}: {error}", file.display());
-        if file.symlink_metadata().is_ok() && !replace {
-            return Err(format!("{} is there already; choose another --name, or give --replace", file.display()));
+        let path = folder.join(key_file(name));
+        let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+        if path.symlink_metadata().is_ok() && !replace {
+            return Err(format!("{} is there already; choose another --name, or give --replace", path.display()));
         }
+        let before = file::read(&path).map_err(failed)?;
         std::fs::create_dir_all(folder).map_err(failed)?;
-        whole::put(&file, &format!("{}\n", secret.expose()), Mode::Private, || Ok(())).map_err(failed)?;
-        whole::keep(folder).map_err(failed)
+        whole::put(&path, &format!("{}\n", secret.expose()), Mode::Private, || Ok(())).map_err(failed)?;
+        whole::keep(folder).map_err(failed)?;
+        Ok(Some(KeptKey { path, before }))
+    }
+}
+
+/// A key that has its file, as long as nothing else says that it is used.
+pub(super) struct KeptKey {
+    path: PathBuf,
+    /// The one that stood there.
+    before: Option<String>,
+}
+
+impl KeptKey {
+    /// Puts back what stood there.
+    ///
+    /// # Errors
+    /// In words: the new key stays.
+    pub(super) fn undo(self) -> Result<(), String> {
+        let undone = match &self.before {
+            Some(key) => whole::put(&self.path, key, Mode::Private, || Ok(())),
+            None => std::fs::remove_file(&self.path),
+        };
+        undone.map_err(|error| format!("{} still holds the new key: {error}", self.path.display()))
     }
 }
 

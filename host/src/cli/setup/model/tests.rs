@@ -66,6 +66,16 @@ fn a_configuration_gets_an_entry_and_a_default() {
         let own = "- default_runner = \"c\"\n+ default_runner = \"assistant-runner\"\n+ default_model = \"a\"";
         format!("{own}\n+ \n{entry}")
     });
+    // A model beside the only one, and an agent beside models.
+    let lone = "[models.b]\nprovider = \"openai\"\nmodel = \"x\"\n";
+    check(lone, &model("a"), &plain, &format!("+ default_model = \"b\"\n+ \n+ \n{entry}\n{still}"));
+    check(lone, &model("a"), &default, &format!("+ default_model = \"a\"\n+ \n+ \n{entry}"));
+    check(lone, &model("b"), &replace, &format!("+ default_model = \"b\"\n+ \n{anew}"));
+    let models = "assistants that name nothing still use `b`; --default has `claude` run them";
+    for beside in [old, lone] {
+        check(beside, &agent(), &plain, &format!("+ \n{runner}\n{models}"));
+    }
+    check(old, &agent(), &default, &format!("+ default_runner = \"claude\"\n+ \n{runner}"));
     check("models = 3", &model("a"), &plain, "c.toml, line 1: invalid type: integer `3`, expected a map");
 }
 
@@ -117,8 +127,16 @@ fn a_pasted_key_gets_a_file_of_its_owner_only() {
     let file = dir.path().join("new/a.key");
     assert_eq!(std::fs::read_to_string(&file).expect("there"), "sk-secret\n");
     assert_eq!(std::fs::metadata(&file).expect("there").permissions().mode() & 0o777, 0o600);
-    let again = plan.keep_key(&config, false).expect_err("it is there");
+    let again = plan.keep_key(&config, false).map(drop).expect_err("it is there");
     assert!(again.contains("is there already") && !again.contains("secret"), "{again}");
-    plan.keep_key(&config, true).expect("written over");
+    std::fs::write(&file, "sk-older\n").expect("written");
+    let kept = plan.keep_key(&config, true).expect("written over").expect("a key");
+    assert_eq!(std::fs::read_to_string(&file).expect("there"), "sk-secret\n");
+    // Where the configuration cannot be written, the one before is there again, or none.
+    kept.undo().expect("undone");
+    assert_eq!(std::fs::read_to_string(&file).expect("there"), "sk-older\n");
+    std::fs::remove_file(&file).expect("removed");
+    plan.keep_key(&config, false).expect("written").expect("a key").undo().expect("undone");
+    assert!(!file.exists());
     assert!(!format!("{plan:?}").contains("secret"), "it is shown nowhere");
 }

@@ -20,6 +20,8 @@ use crate::registry::{Definition, Source};
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 /// How long an agent may take: it is a program that starts first.
 const AGENT_WITHIN: Duration = Duration::from_secs(120);
+/// How often is looked what an agent tells meanwhile, milliseconds.
+const LOOKED_EVERY_MS: u64 = 1_000;
 /// The task.
 const TASK: &str = "Answer with the word ok.";
 /// Most tokens of the answer; some providers take no smaller bound.
@@ -36,7 +38,14 @@ pub(super) async fn try_out(plan: &Plan, change: &Change, path: &Path, tells: bo
     let begun = Instant::now();
     match plan {
         Plan::Model { .. } => ask_model(plan, change, path).await?,
-        Plan::Agent { name, .. } => run_agent(name, change, path).await?,
+        Plan::Agent { name, .. } => {
+            let said = |text: &str| {
+                if tells {
+                    talk(&format!("it says: {text}"));
+                }
+            };
+            run_agent(name, change, path, &said).await?;
+        }
     }
     let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     if tells {
@@ -92,8 +101,9 @@ impl Drop for Throwaway {
     }
 }
 
-/// One process of an assistant that the runner `name` runs, in a host that is gone afterwards.
-async fn run_agent(name: &str, change: &Change, path: &Path) -> Result<(), String> {
+/// One process of an assistant that the runner `name` runs, in a host that is gone afterwards. `said` gets what the agent
+/// tells meanwhile.
+async fn run_agent(name: &str, change: &Change, path: &Path, said: &dyn Fn(&str)) -> Result<(), String> {
     let config = Config::parse(&change.text, path).map_err(|error| error.to_string())?;
     let runners = config.runners(&env).map_err(|error| error.to_string())?;
     let dir = Throwaway::new().map_err(|error| format!("there is no place to try it in: {error}"))?;
@@ -102,12 +112,17 @@ async fn run_agent(name: &str, change: &Change, path: &Path) -> Result<(), Strin
     (options.runners, options.watch) = (runners, false);
     options.limits.wall_ms = u64::try_from(AGENT_WITHIN.as_millis()).unwrap_or(u64::MAX);
     let host = Host::open(options).await.map_err(|error| error.to_string())?;
-    let ended = tokio::time::timeout(AGENT_WITHIN, ended(&host, name)).await;
+    let mut last = None;
+    let ended = tokio::time::timeout(AGENT_WITHIN, ended(&host, name, said, &mut last)).await;
     host.close().await;
-    ended.unwrap_or_else(|_| Err(format!("no answer within {} s", AGENT_WITHIN.as_secs())))
+    ended.unwrap_or_else(|_| {
+        let last = last.map(|last: String| format!("; it said last: {last}")).unwrap_or_default();
+        Err(format!("no answer within {} s{last}", AGENT_WITHIN.as_secs()))
+    })
 }
 
-async fn ended(host: &Host, runner: &str) -> Result<(), String> {
+/// Waits for the end of a process. `last` becomes what its agent told last.
+async fn ended(host: &Host, runner: &str, said: &dyn Fn(&str), last: &mut Option<String>) -> Result<(), String> {
     let mut definition = Definition::new("Setup", "setup", "You are asked whether you work.".into(), Source::Database);
     definition.description = "Tells whether it works.".to_owned();
     definition.tools = Some(Vec::new());
@@ -118,9 +133,21 @@ async fn ended(host: &Host, runner: &str) -> Result<(), String> {
         host.call(session, tool, arguments).await.map_err(|error| error.to_string())
     };
     let spawned = call("spawn_assistant", json!({ "assistant_id": "setup", "query": TASK, "runner": runner })).await?;
+    let mut cursor: Option<Value> = None;
     loop {
-        let asked = json!({ "process_id": spawned["process_id"], "wait_ms": 20_000, "include_summary": false });
+        let asked =
+            json!({ "process_id": spawned["process_id"], "wait_ms": LOOKED_EVERY_MS, "include_summary": false });
         let process = call("poll_assistant", asked).await?["process"].clone();
+        let mut asked = json!({ "process_id": spawned["process_id"], "kinds": ["progress"] });
+        if let Some(behind) = cursor.take() {
+            asked["cursor"] = behind;
+        }
+        let log = call("read_log", asked).await?;
+        cursor = log.get("next_cursor").cloned();
+        for text in log["events"].as_array().into_iter().flatten().filter_map(|one| one["data"]["text"].as_str()) {
+            said(text);
+            *last = Some(text.to_owned());
+        }
         match process["status"].as_str() {
             Some("finished") => return Ok(()),
             Some("failed" | "cancelled") => {

@@ -54,10 +54,22 @@ pub(super) fn change(old: Option<&str>, path: &Path, plan: &Plan, args: &ModelAr
         Plan::Model { .. } => before.default_model.as_deref(),
         Plan::Agent { .. } => before.default_runner.as_deref(),
     };
-    match is {
-        Some(is) if is == name => {}
-        Some(is) if !args.default => {
+    // What is used though nothing says so: the only model, or models at all where an agent comes to them.
+    let used = before.default_model.as_deref().or_else(|| only(&before));
+    match (plan, is) {
+        (_, Some(is)) if is == name => {}
+        (_, Some(is)) if !args.default => {
             told.push(format!("assistants that name nothing still use `{is}`; --default makes it `{name}`"));
+        }
+        (Plan::Model { .. }, None) if !args.default && used.is_some_and(|used| used != name) => {
+            let used = used.unwrap_or_default();
+            // Of several models one has to be named.
+            set_default(&mut document, plan.default_keys(), used).ok_or_else(laid_out)?;
+            told.push(format!("assistants that name nothing still use `{used}`; --default makes it `{name}`"));
+        }
+        (Plan::Agent { .. }, None) if !args.default && !before.models.is_empty() => {
+            let used = used.map_or_else(|| "the models of this file".to_owned(), |used| format!("`{used}`"));
+            told.push(format!("assistants that name nothing still use {used}; --default has `{name}` run them"));
         }
         _ => set_default(&mut document, plan.default_keys(), name).ok_or_else(laid_out)?,
     }
@@ -74,6 +86,12 @@ pub(super) fn change(old: Option<&str>, path: &Path, plan: &Plan, args: &ModelAr
     kept(old, &text, plan).ok_or_else(laid_out)?;
     let diff = diff(old, &text);
     Ok(Change { text, diff, told })
+}
+
+/// The model of a configuration that has only one.
+fn only(config: &Config) -> Option<&str> {
+    let mut names = config.models.keys();
+    names.next().filter(|_| names.next().is_none()).map(String::as_str)
 }
 
 fn implicit(mut table: Table) -> Item {

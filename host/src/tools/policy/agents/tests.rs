@@ -11,12 +11,19 @@ fn policy(keys: &str) -> Policy {
     Policy::of(&definition, &BTreeMap::new()).within(Some(env!("CARGO_MANIFEST_DIR").into()))
 }
 
+fn in_words(why: &Why) -> String {
+    match why {
+        Why::Rule(rule) => rule.clone(),
+        Why::NoRule | Why::Outside => why.to_string(),
+    }
+}
+
 /// What becomes of a call: `+` it is made, `?` somebody is asked, `-` it is not; behind it a part of the rule.
 fn check(keys: &str, tool: &str, arguments: Value, want: &str) {
     let arguments = arguments.as_object().cloned().unwrap_or_default();
     let told = match policy(keys).judge_own(tool, &arguments) {
         Verdict::Allow => "+".to_owned(),
-        Verdict::Ask { rule } => format!("? {rule}"),
+        Verdict::Ask { why } => format!("? {}", in_words(&why)),
         Verdict::Deny { rule } => format!("- {rule}"),
     };
     let (sign, rule) = want.split_at(1);
@@ -109,7 +116,19 @@ fn who_must_change_nothing_neither_writes_nor_runs() {
 
 #[test]
 fn what_does_more_than_look() {
-    for name in ["Bash", "Bash(git log:*)", "edit/editFiles", "Write", "NotebookEdit", "*", "Skill"] {
+    for name in [
+        "Bash",
+        "Bash(git log:*)",
+        "edit/editFiles",
+        "Write",
+        "NotebookEdit",
+        "*",
+        "Skill",
+        "mcp__x__y",
+        "mcp__*",
+        "mcpxy",
+        "mcp__assistantsx",
+    ] {
         assert!(does_more(name), "{name}");
     }
     for name in [
@@ -120,7 +139,8 @@ fn what_does_more_than_look() {
         "TodoWrite",
         "Task",
         "ask_parent",
-        "mcp__x__y",
+        "mcp__assistants__ask_parent",
+        "mcp__assistants",
         "AskUserQuestion",
     ] {
         assert!(!does_more(name), "{name}");
