@@ -123,7 +123,9 @@ impl Live {
                 }
             }
         };
-        prompt.given();
+        if !matches!(answer, Err(AskError::Gone(_))) {
+            prompt.given();
+        }
         // What it said before its answer is here. What it still asks for it does not wait for.
         while let Ok(heard) = heard.try_recv() {
             take_in(run, story, heard, dir).await?;

@@ -2,7 +2,8 @@
 //!
 //! A message that comes while the agent is at work is held until its turn has ended; then a further turn begins with it,
 //! before `run` is answered. Between runs it is kept for the next one. So nothing that was answered before `run` is
-//! missing in that run.
+//! missing in that run. Where a run fails or is cancelled there may be no next one: what its agent has not got then is
+//! refused, behind the answer to `run`, and stays the host's.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -42,7 +43,12 @@ where
     W: AsyncWrite + Send + Unpin + 'static,
 {
     let shared = Arc::new(Shared {
-        state: Mutex::new(State { phase: Phase::New(agent), cancel_next: false, mail: Mailbox::default() }),
+        state: Mutex::new(State {
+            phase: Phase::New(agent),
+            cancel_next: false,
+            failed: false,
+            mail: Mailbox::default(),
+        }),
         working: watch::Sender::new(false),
         name,
     });
@@ -75,6 +81,8 @@ struct State<A> {
     phase: Phase<A>,
     /// A cancel came while nothing ran: it is meant for the next run.
     cancel_next: bool,
+    /// The last run has failed, or was cancelled.
+    failed: bool,
     mail: Mailbox,
 }
 
@@ -159,6 +167,8 @@ async fn deliver<A: Agent>(
         let mut state = shared.state();
         match &state.phase {
             Phase::New(_) => return Err(RpcError::new(Kind::InvalidRequest, NOT_YET)),
+            // There may be none.
+            Phase::Ready(..) if state.failed => return Err(not_taken()),
             // The next run begins with it.
             Phase::Ready(..) | Phase::Gone => return state.mail.hold(params.message).map(|_| Empty {}),
             Phase::Running(_) => state.mail.hold(params.message)?,
@@ -168,10 +178,14 @@ async fn deliver<A: Agent>(
     tokio::select! {
         given = given => match given {
             Ok(()) => Ok(Empty {}),
-            Err(_) => Err(RpcError::new(Kind::InternalError, "the agent did not take the message")),
+            Err(_) => Err(not_taken()),
         },
         () = call.cancelled.cancelled() => Err(RpcError::new(Kind::Cancelled, "the call of `deliver_message` was cancelled")),
     }
+}
+
+fn not_taken() -> RpcError {
+    RpcError::new(Kind::InternalError, "the agent did not take the message: its run has failed, or was cancelled")
 }
 
 /// Why there is no run yet.
@@ -183,6 +197,8 @@ struct Lent<A> {
     agent: Option<A>,
     thread_id: ThreadId,
     stop: Stop,
+    /// The run has ended with an answer of its agent.
+    in_order: bool,
 }
 
 impl<A: Agent> Lent<A> {
@@ -205,23 +221,32 @@ impl<A: Agent> Lent<A> {
         }
         drop(state);
         shared.working.send_replace(true);
-        Ok(Self { shared, agent: Some(agent), thread_id, stop })
+        Ok(Self { shared, agent: Some(agent), thread_id, stop, in_order: false })
     }
 }
 
 impl<A> Drop for Lent<A> {
     fn drop(&mut self) {
         let Some(agent) = self.agent.take() else { return };
-        let waiting = {
+        let (kept, mut refused) = {
             let mut state = self.shared.state();
             state.phase = Phase::Ready(agent, self.thread_id);
-            state.mail.release()
+            state.failed = !self.in_order;
+            (state.mail.release(), state.mail.not_given())
         };
         self.shared.working.send_replace(false);
-        // What came too late for this run is kept for the next one; that is told behind the answer to this one.
-        if let (false, Ok(runtime)) = (waiting.is_empty(), tokio::runtime::Handle::try_current()) {
+        // What came too late for this run is kept for the next one, which follows where this one has ended in order.
+        let kept = if self.in_order {
+            kept
+        } else {
+            refused.extend(kept);
+            Vec::new()
+        };
+        // That is told behind the answer to this run.
+        if let (false, Ok(runtime)) = (kept.is_empty() && refused.is_empty(), tokio::runtime::Handle::try_current()) {
             runtime.spawn(async move {
-                for waiting in waiting {
+                drop(refused);
+                for waiting in kept {
                     let _ = waiting.send(());
                 }
             });
@@ -255,12 +280,14 @@ async fn run<A: Agent>(shared: Arc<Shared<A>>, mut params: RunParams, call: Call
         over = run.over() => match over {
             Ended::Answer(structured) => {
                 let (stop_reason, content) = (StopReason::FinalAnswer, Content::Text(run.last_text()));
+                lent.in_order = true;
                 (Ok(Some(RunResult { stop_reason, content, structured: Some(structured) })), END_MS)
             }
             Ended::Failed(error) => (Err(error), END_MS),
         },
         ended = turns(&shared, agent, &run, prompt) => match ended {
             Ok(TurnEnd { stop_reason, text }) => {
+                lent.in_order = true;
                 return Ok(RunResult { stop_reason, content: Content::Text(text), structured: None });
             }
             Err(error) => (Err(error), END_MS),

@@ -111,15 +111,12 @@ async fn play(
         };
         tokio::select! {
             biased;
-            given = &mut feeding, if !fed => {
-                fed = true;
-                // One that does not read its prompt tells by its exit why.
-                if given.is_ok() {
-                    prompt.given();
-                }
-            }
+            // One that does not read its prompt tells by its exit why.
+            _ = &mut feeding, if !fed => fed = true,
             line = lines.next(), if open => match line {
                 Ok(Some(line)) => for told in read(reader, line, &mut odd) {
+                    // It has begun, and so it has its prompt: one that is written may still be in the pipe.
+                    prompt.given();
                     match told {
                         Told::Event(event) => run.tell(event).await?,
                         Told::Progress(text) => run.progress(text, None).await,

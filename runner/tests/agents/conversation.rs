@@ -108,13 +108,15 @@ async fn a_cancelled_run_is_answered_with_what_there_is() {
         host.cancel(grace_ms).await;
         assert_eq!(run.await.expect("ends"), "cancelled: Half.");
         assert!(begun.elapsed().as_millis() < 3_000, "within the grace: {:?}", begun.elapsed());
-        late.await.expect("ends").expect("it is kept");
+        // There may be no further run: it stays the host's, and is given once where it comes again.
+        let refused = late.await.expect("ends").expect_err("is refused");
+        assert!(refused.to_string().contains("the agent did not take the message"), "{refused}");
         // A cancel between runs is for the next one.
         host.cancel(grace_ms).await;
         assert_eq!(host.run(json!({})).await, "cancelled: ");
         agent.plays(&json!([["read"], agent.notes(), result("On.")]));
         assert_eq!(host.run(json!({})).await, "finished: On.");
-        assert!(prompts(&agent)[0].contains("Too late."));
+        assert_eq!(prompts(&agent)[0].matches("Too late.").count(), 1);
         assert_eq!(host.end().await, Some(0));
     }
 }
@@ -142,5 +144,48 @@ async fn what_was_said_elsewhere_is_told() {
     let prompt = &prompts(&agent)[0];
     assert!(prompt.starts_with("<earlier>\nUser: Q\nYou: A\n</earlier>"), "{prompt}");
     assert!(prompt.contains("final_answer"), "{prompt}");
+    assert_eq!(host.end().await, Some(0));
+}
+
+/// An agent that dies before it has begun has got no message: it stays the host's, whose reason is that of the run.
+#[tokio::test]
+async fn a_message_is_given_when_the_agent_has_begun() {
+    let agent = StandIn::of("claude");
+    agent.plays(&waits(&agent, "One.", "go", "One."));
+    let host = agent.host().await;
+    let run = host.begin(json!({}));
+    host.sees("text \"One.\"").await;
+    let mail = Host::mail("Hear me.");
+    let lost = host.deliver(mail.clone());
+    // It is in the pipe when the agent dies.
+    agent.plays(&json!([
+        ["touch", agent.path("begun").display().to_string()],
+        ["wait", agent.path("die").display().to_string()],
+        ["die", 9]
+    ]));
+    std::fs::write(agent.path("go"), "").expect("writes");
+    let begun = async {
+        while !agent.path("begun").exists() {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(crate::host::SOON, begun).await.expect("begins");
+    assert!(!lost.is_finished(), "nobody has it");
+    std::fs::write(agent.path("die"), "").expect("writes");
+    let ended = run.await.expect("ends");
+    assert!(ended.starts_with("internal_error: Claude Code gave no result: it was ended by signal 9"), "{ended}");
+    lost.await.expect("ends").expect_err("is refused");
+    // One that comes when the run has failed waits for no run that may never come.
+    host.deliver(Host::mail("And me.")).await.expect("ends").expect_err("is refused");
+    // Where there is a further run, it can come again.
+    agent.plays(&json!([says("Two."), ["wait", agent.path("again").display().to_string()], result("Two.")]));
+    let run = host.begin(json!({}));
+    host.sees("text \"Two.\"").await;
+    let again = host.deliver(mail);
+    agent.plays(&json!([["read"], agent.notes(), result("Three.")]));
+    std::fs::write(agent.path("again"), "").expect("writes");
+    again.await.expect("ends").expect("is answered");
+    assert_eq!(run.await.expect("ends"), "finished: Three.");
+    assert_eq!(prompts(&agent).last().map(|prompt| prompt.matches("Hear me.").count()), Some(1));
     assert_eq!(host.end().await, Some(0));
 }
