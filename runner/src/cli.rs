@@ -164,21 +164,13 @@ pub(crate) fn found(program: &Path, env: &[(OsString, OsString)]) -> Option<Path
         return program.is_file().then(|| std::path::absolute(program).ok()).flatten();
     }
     let path = env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value)?;
-    let endings: &[&str] = if cfg!(windows) { &["exe", "cmd", "bat"] } else { &[""] };
-    std::env::split_paths(path).filter(|folder| folder.is_absolute()).find_map(|folder| {
-        endings.iter().map(|ending| folder.join(program).with_extension(ending)).find(|path| is_program(path))
-    })
+    let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
+    folders.map(|folder| folder.join(program)).find(|path| is_program(path))
 }
 
-#[cfg(unix)]
 fn is_program(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-}
-
-#[cfg(not(unix))]
-fn is_program(path: &Path) -> bool {
-    path.is_file()
 }
 
 impl Agent for CliAgent {
@@ -208,6 +200,22 @@ fn internal(text: impl Into<String>) -> RpcError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_is_found_by_its_whole_name() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().expect("a folder");
+        for name in ["agent", "agent.py"] {
+            std::fs::write(folder.path().join(name), "x").expect("writes");
+            let may = std::fs::Permissions::from_mode(0o755);
+            std::fs::set_permissions(folder.path().join(name), may).expect("is allowed");
+        }
+        let env = [("PATH".into(), folder.path().into())];
+        for name in ["agent", "agent.py", "agent.rb"] {
+            let want = (name != "agent.rb").then(|| folder.path().join(name));
+            assert_eq!(found(Path::new(name), &env), want, "{name}");
+        }
+    }
 
     #[test]
     fn arguments_are_read_and_refused_in_words() {

@@ -146,7 +146,7 @@ mod tests {
         let mut whole = json!({ "assistant": { "id": "a", "name": "A", "system_prompt": "" } });
         whole.as_object_mut().expect("an object").extend(run.as_object().expect("an object").clone());
         let mut params: RunParams = serde_json::from_value(whole).expect("params of a run");
-        assert_eq!(Prompt::of_run(&mut params, (Vec::new(), Vec::new())).text().0, want);
+        assert_eq!(Prompt::of_run(&mut params, (Vec::new(), Giving::default())).text().0, want);
     }
 
     #[test]
