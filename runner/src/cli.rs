@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use assistant_protocol::error::{Kind as ErrorKind, RpcError};
-use assistant_protocol::types::Usage;
+use assistant_protocol::types::{AgentEvent, Usage};
 
 use crate::adapter::bridge::Bridge;
 use crate::adapter::environment;
@@ -31,7 +31,8 @@ mod tokens;
 mod turn;
 mod wishes;
 
-use kind::Kind;
+use kind::{Kind, Reader};
+use turn::Calls;
 
 /// The agents that there are.
 const KINDS: [&Kind; 4] = [&claude::KIND, &codex::KIND, &opencode::KIND, &gemini::KIND];
@@ -56,6 +57,9 @@ pub(crate) struct CliAgent {
     /// What cannot be passed on was told.
     told: bool,
     process: Option<Process>,
+    /// What reads the output of a turn that goes on, or was not ended by its answer.
+    reader: Option<Box<dyn Reader>>,
+    calls: Calls,
 }
 
 /// The agent that the arguments of the mode ask for, with the name that its runner has.
@@ -93,6 +97,8 @@ pub(crate) fn agent(args: &[OsString], started: Started) -> Result<(CliAgent, St
             used: Some(Usage::default()),
             told: false,
             process,
+            reader: None,
+            calls: Calls::default(),
         },
         name,
     ))
@@ -185,10 +191,13 @@ impl Agent for CliAgent {
         self.take_turn(run, prompt).await
     }
 
-    async fn stop(&mut self, grace: Duration) {
+    async fn stop(&mut self, grace: Duration) -> Option<AgentEvent> {
         if let Some(mut process) = self.process.take() {
             process.end(grace).await;
         }
+        let reader = self.reader.take()?;
+        self.used = reader.used();
+        reader.unpaid()
     }
 }
 

@@ -61,9 +61,6 @@ impl Run {
     /// # Errors
     /// The host wants no more of it: the run is to end with this error.
     pub(crate) async fn tell(&self, event: AgentEvent) -> Result<(), RpcError> {
-        if let AgentEvent::Text { text } = &event {
-            self.text().clone_from(text);
-        }
         let params = AgentEventParams { thread_id: self.0.thread_id, event };
         match self.0.peer.call::<OnAgentEvent>(&params).await {
             Ok(_) => Ok(()),
@@ -116,13 +113,16 @@ impl Run {
         let Inner { peer, thread_id, tools, .. } = &*self.0;
         let turn = Turn { peer: peer.clone(), thread_id: *thread_id, tools: tools.clone(), asks_permission };
         let serving = bridge.begin(turn);
+        let mut work = std::pin::pin!(work);
         tokio::select! {
             biased;
             ended = serving.ended() => {
+                let is_answer = matches!(ended, Ended::Answer(_));
                 self.0.over.send_replace(Some(ended));
-                std::future::pending().await
+                // Behind its answer it may come to its end.
+                if is_answer { work.await } else { std::future::pending().await }
             }
-            worked = work => worked,
+            worked = &mut work => worked,
         }
     }
 
@@ -136,8 +136,21 @@ impl Run {
         }
     }
 
+    /// Whether it was ended by its tools.
+    pub(super) fn is_over(&self) -> bool {
+        self.0.over.borrow().is_some()
+    }
+
+    /// The agent says this now, as far as it has come: where the run is given up, it is what there is.
+    pub(crate) fn says(&self, text: &str) {
+        let mut last = self.text();
+        if *last != text {
+            text.clone_into(&mut last);
+        }
+    }
+
     /// What the agent has said last.
-    pub(crate) fn last_text(&self) -> String {
+    pub(super) fn last_text(&self) -> String {
         self.text().clone()
     }
 
@@ -146,8 +159,8 @@ impl Run {
     }
 }
 
-/// Whether the answer to an event means that the run is to end.
-fn ends_run(error: &CallError) -> bool {
+/// Whether the answer of the host to an event or a question means that the run is to end.
+pub(crate) fn ends_run(error: &CallError) -> bool {
     match error {
         CallError::Closed => true,
         CallError::Answered(error) => {

@@ -31,6 +31,8 @@ use super::{Agent, TurnEnd};
 
 /// How long an agent may take to end in order once its answer is accepted, or its run has failed, in milliseconds.
 const END_MS: u64 = 2_000;
+/// How long the host may take to hear what a turn has used that was given up, in milliseconds.
+const TOLD_MS: u64 = 500;
 /// The most of the grace of a `cancel` that the agent gets, in milliseconds.
 const STOP_MS_MAX: u64 = 2_000;
 /// How long the end of the link waits for the agent to be gone, in milliseconds.
@@ -65,7 +67,8 @@ where
     let _ = timeout(Duration::from_millis(GONE_MS), working.wait_for(|working| !working)).await;
     let phase = std::mem::replace(&mut shared.state().phase, Phase::Gone);
     if let Phase::New(mut agent) | Phase::Ready(mut agent, _) = phase {
-        agent.stop(Duration::ZERO).await;
+        // Nobody is there to be told what it has used.
+        let _ = agent.stop(Duration::ZERO).await;
     }
     report
 }
@@ -271,6 +274,7 @@ async fn run<A: Agent>(shared: Arc<Shared<A>>, mut params: RunParams, call: Call
     let prompt = Prompt::of_run(&mut params, shared.state().mail.take());
     let RunParams { assistant, tools, agent: brief, .. } = params;
     let run = Run::new(call.peer.clone(), thread_id, assistant, brief.unwrap_or_default(), tools);
+    let mut working = Box::pin(turns(&shared, agent, &run, prompt));
     let (ended, grace_ms) = tokio::select! {
         biased;
         () = stop.token.cancelled() => (Ok(None), stop.grace_ms.load(Ordering::Relaxed)),
@@ -281,11 +285,18 @@ async fn run<A: Agent>(shared: Arc<Shared<A>>, mut params: RunParams, call: Call
             Ended::Answer(structured) => {
                 let (stop_reason, content) = (StopReason::FinalAnswer, Content::Text(run.last_text()));
                 lent.in_order = true;
+                // It may come to its end by itself, and so tell what all of it has cost.
+                tokio::select! {
+                    biased;
+                    () = stop.token.cancelled() => {}
+                    () = call.cancelled.cancelled() => {}
+                    _ = timeout(Duration::from_millis(END_MS), &mut working) => {}
+                }
                 (Ok(Some(RunResult { stop_reason, content, structured: Some(structured) })), END_MS)
             }
             Ended::Failed(error) => (Err(error), END_MS),
         },
-        ended = turns(&shared, agent, &run, prompt) => match ended {
+        ended = &mut working => match ended {
             Ok(TurnEnd { stop_reason, text }) => {
                 lent.in_order = true;
                 return Ok(RunResult { stop_reason, content: Content::Text(text), structured: None });
@@ -293,7 +304,11 @@ async fn run<A: Agent>(shared: Arc<Shared<A>>, mut params: RunParams, call: Call
             Err(error) => (Err(error), END_MS),
         },
     };
-    agent.stop(Duration::from_millis(grace_ms)).await;
+    drop(working);
+    if let Some(used) = agent.stop(Duration::from_millis(grace_ms)).await {
+        // It may be the host that has ended it: then it wants no more of it.
+        let _ = timeout(Duration::from_millis(TOLD_MS), run.tell(used)).await;
+    }
     Ok(ended?.unwrap_or_else(|| cancelled(run.last_text())))
 }
 
@@ -307,7 +322,7 @@ async fn turns<A: Agent>(
     loop {
         let ended = agent.turn(run, prompt).await?;
         let mut state = shared.state();
-        if state.mail.is_empty() {
+        if state.mail.is_empty() || run.is_over() {
             return Ok(ended);
         }
         prompt = Prompt::of_mail(state.mail.take());

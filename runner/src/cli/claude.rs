@@ -211,6 +211,8 @@ struct Output {
     counted: HashSet<String>,
     told: Usage,
     last_text: String,
+    /// It has asked its model, as far as it tells.
+    asking: bool,
     /// What all of it cost was told.
     paid: bool,
     result: Option<Value>,
@@ -221,9 +223,14 @@ impl Reader for Output {
         let mut told = Vec::new();
         match text(line, "type") {
             Some("system") if text(line, "subtype") == Some("api_retry") => {
+                // It got nothing of it.
+                self.asking = false;
                 told.push(retry(line));
             }
-            Some("system") => told.extend(text(line, "session_id").map(|id| Told::Session(id.to_owned()))),
+            Some("system") => {
+                self.asking |= text(line, "subtype") == Some("init");
+                told.extend(text(line, "session_id").map(|id| Told::Session(id.to_owned())));
+            }
             Some("assistant") => self.assistant(line, &mut told),
             Some("user") => self.results(line, &mut told),
             Some("result") => {
@@ -239,7 +246,11 @@ impl Reader for Output {
 
     fn unpaid(&self) -> Option<AgentEvent> {
         let unknown = AgentEvent::Usage { usage: Usage::default(), calls: 0, cost_usd: None, model: None };
-        (self.result.is_none() && !self.paid && !self.counted.is_empty()).then_some(unknown)
+        (self.result.is_none() && !self.paid && (self.asking || !self.counted.is_empty())).then_some(unknown)
+    }
+
+    fn said(&self) -> &str {
+        &self.last_text
     }
 
     fn end(&mut self, exit: &Exit) -> Result<TurnEnd, RpcError> {

@@ -200,6 +200,8 @@ impl Reader for Output {
                 vec![Told::Event(self.usage(&line["usage"])), Told::Done]
             }
             Some("turn.failed") => {
+                // It got nothing of that call.
+                self.uncounted = false;
                 self.error = text(&line["error"], "message").map(str::to_owned).or(self.error.take());
                 vec![Told::Done]
             }
@@ -214,6 +216,19 @@ impl Reader for Output {
 
     fn used(&self) -> Option<Usage> {
         self.now.or(self.before)
+    }
+
+    fn unpaid(&self) -> Option<AgentEvent> {
+        (self.uncounted && !self.done).then_some(AgentEvent::Usage {
+            usage: Usage::default(),
+            calls: 1,
+            cost_usd: None,
+            model: None,
+        })
+    }
+
+    fn said(&self) -> &str {
+        &self.last_text
     }
 
     fn end(&mut self, exit: &Exit) -> Result<TurnEnd, RpcError> {

@@ -220,13 +220,18 @@ struct Output {
     text: String,
     by_way_back: HashSet<String>,
     open: HashSet<String>,
+    /// Its model was asked, which is not told.
+    asking: bool,
     result: Option<Value>,
 }
 
 impl Reader for Output {
     fn line(&mut self, line: &Value) -> Vec<Told> {
         match text(line, "type") {
-            Some("init") => text(line, "session_id").map(|id| Told::Session(id.to_owned())).into_iter().collect(),
+            Some("init") => {
+                self.asking = true;
+                text(line, "session_id").map(|id| Told::Session(id.to_owned())).into_iter().collect()
+            }
             Some("message") if text(line, "role") == Some("assistant") => {
                 let said = text(line, "content").unwrap_or_default();
                 if line["delta"] != true {
@@ -242,6 +247,7 @@ impl Reader for Output {
                 Vec::new()
             }
             Some("result") => {
+                self.asking = false;
                 self.result = Some(line.clone());
                 let usage =
                     AgentEvent::Usage { usage: tokens(&line["stats"]), calls: 0, cost_usd: None, model: model(line) };
@@ -251,6 +257,14 @@ impl Reader for Output {
             }
             Some(_) | None => Vec::new(),
         }
+    }
+
+    fn unpaid(&self) -> Option<AgentEvent> {
+        (self.asking && self.result.is_none()).then(called_once)
+    }
+
+    fn said(&self) -> &str {
+        &self.text
     }
 
     fn end(&mut self, exit: &Exit) -> Result<TurnEnd, RpcError> {
@@ -289,6 +303,7 @@ impl Output {
             told.extend(if self.text.is_empty() { vec![Told::Event(called_once())] } else { self.said() });
         }
         self.text.clear();
+        self.asking = false;
         let (id, name) = (text(line, "tool_id").unwrap_or_default(), text(line, "tool_name").unwrap_or_default());
         self.open.insert(id.to_owned());
         if name.starts_with(&format!("mcp_{SERVER_NAME}_")) {
@@ -303,6 +318,7 @@ impl Output {
     fn answered(&mut self, line: &Value) -> Vec<Told> {
         let id = text(line, "tool_id").unwrap_or_default();
         self.open.remove(id);
+        self.asking |= self.open.is_empty();
         if self.by_way_back.remove(id) {
             return Vec::new();
         }

@@ -103,15 +103,16 @@ pub(super) trait Reader: Send {
     /// Takes a line, and gives what it tells.
     fn line(&mut self, line: &Value) -> Vec<Told>;
 
+    /// What it has said last, as far as it has come.
+    fn said(&self) -> &str;
+
     /// What the session has used by now, for agents that tell no more than that.
     fn used(&self) -> Option<Usage> {
         None
     }
 
-    /// What is to be told where the turn fails: that something was used whose cost is not known.
-    fn unpaid(&self) -> Option<AgentEvent> {
-        None
-    }
+    /// What is to be told where the turn fails or is given up: that something was used whose cost is not known.
+    fn unpaid(&self) -> Option<AgentEvent>;
 
     /// How the turn has ended: called once, when the program has exited.
     fn end(&mut self, exit: &Exit) -> Result<TurnEnd, RpcError>;

@@ -203,6 +203,8 @@ fn spelled(pattern: &str) -> Vec<String> {
 #[derive(Default)]
 struct Output {
     last_text: String,
+    /// Its model was asked, and what that has used is not told.
+    asking: bool,
     reason: Option<String>,
     error: Option<(String, Option<u16>)>,
 }
@@ -212,7 +214,10 @@ impl Reader for Output {
         let part = &line["part"];
         let mut told: Vec<Told> = text(line, "sessionID").map(|id| Told::Session(id.to_owned())).into_iter().collect();
         match text(line, "type") {
-            Some("step_start") => self.last_text.clear(),
+            Some("step_start") => {
+                self.asking = true;
+                self.last_text.clear();
+            }
             // It writes to its model by itself, too.
             Some("text") if part["synthetic"] != true => {
                 let said = text(part, "text").unwrap_or_default();
@@ -225,6 +230,7 @@ impl Reader for Output {
             }
             Some("tool_use") => told.extend(called(part)),
             Some("step_finish") => {
+                self.asking = false;
                 self.reason = text(part, "reason").map(str::to_owned);
                 // It has got over it, as by shortening the conversation.
                 self.error = None;
@@ -237,10 +243,20 @@ impl Reader for Output {
                 let said = text(data, "message").or_else(|| text(&line["error"], "name")).unwrap_or("an error");
                 let status = data["statusCode"].as_u64().and_then(|status| u16::try_from(status).ok());
                 self.error = Some((said.to_owned(), status));
+                // It got nothing of that call.
+                self.asking = false;
             }
             Some(_) | None => {}
         }
         told
+    }
+
+    fn unpaid(&self) -> Option<AgentEvent> {
+        self.asking.then_some(AgentEvent::Usage { usage: Usage::default(), calls: 1, cost_usd: None, model: None })
+    }
+
+    fn said(&self) -> &str {
+        &self.last_text
     }
 
     fn end(&mut self, exit: &Exit) -> Result<TurnEnd, RpcError> {

@@ -150,12 +150,12 @@ async fn cancel_ends_the_turn_and_what_does_not_listen_is_killed() {
     agent.host.cancel(3_000).await;
     assert_eq!(ended(run.await.expect("ends")), "cancelled working");
     assert_eq!(agent.got("session/cancel").len(), 1);
+    // What it has used, it has not told.
+    assert_eq!(agent.host.told().last().map(String::as_str), Some("usage - - - calls 1 cost - model -"));
     let before = marked(&agent.host.mark);
+    agent.host.forget();
     let run = agent.host.begin("again", json!({}));
     agent.host.happens("call c1").await;
-    while agent.got("session/prompt").len() < 2 {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
     assert!(
         before
             .iter()
@@ -176,6 +176,14 @@ async fn cancel_ends_the_turn_and_what_does_not_listen_is_killed() {
     assert_eq!(ended(run.await.expect("ends")), "cancelled working");
     assert!(begun.elapsed().as_millis() < 3_000, "took {:?}", begun.elapsed());
     assert!(marked(&agent.host.mark).iter().all(|process| process.contains("assistant-runner")));
+    agent.host.end().await;
+
+    // One that thinks long in the middle of what it says: all of it counts, also what was told in pieces.
+    let agent = Agent::start("hesitates", allow).await;
+    let run = agent.host.begin("wait", json!({}));
+    agent.host.happens("text and two").await;
+    agent.host.cancel(3_000).await;
+    assert_eq!(ended(run.await.expect("ends")), "cancelled one and two");
     agent.host.end().await;
 
     // One that waits for an answer gets it: the turn is cancelled.

@@ -12,6 +12,11 @@ fn waits(agent: &StandIn, begun: &str, until: &str, text: &str) -> serde_json::V
     json!([["read"], agent.notes(), says(begun), ["wait", path(until)], result(text)])
 }
 
+/// What is told of a turn of which the agent has not told what it has used.
+const UNKNOWN: &str = "usage 0 calls, ? in, ? out, ? cached, $?, -";
+/// What Claude Code writes at the beginning of a turn.
+const BEGINS: &str = r#"{"type":"system","subtype":"init","session_id":"s-1"}"#;
+
 fn prompts(agent: &StandIn) -> Vec<String> {
     agent.noted().iter().map(|note| note["stdin"].as_str().expect("a text").to_owned()).collect()
 }
@@ -97,7 +102,7 @@ async fn a_cancelled_run_is_answered_with_what_there_is() {
     for (deaf, grace_ms) in [(false, 3_000), (true, 3_000), (false, 0)] {
         let agent = StandIn::of("claude");
         let first = if deaf { json!(["deaf"]) } else { json!(["err", "listening"]) };
-        agent.plays(&json!([first, ["read"], says("Half."), ["child", "own"], ["hang"]]));
+        agent.plays(&json!([first, ["read"], ["out", BEGINS], says("Half."), ["child", "own"], ["hang"]]));
         let host = agent.host().await;
         let run = host.begin(json!({}));
         host.sees("text \"Half.\"").await;
@@ -107,6 +112,8 @@ async fn a_cancelled_run_is_answered_with_what_there_is() {
         let late = host.deliver(Host::mail("Too late."));
         host.cancel(grace_ms).await;
         assert_eq!(run.await.expect("ends"), "cancelled: Half.");
+        // What that has cost, it has not told.
+        assert_eq!(host.lines().last().map(String::as_str), Some(UNKNOWN));
         assert!(begun.elapsed().as_millis() < 3_000, "within the grace: {:?}", begun.elapsed());
         // There may be no further run: it stays the host's, and is given once where it comes again.
         let refused = late.await.expect("ends").expect_err("is refused");
@@ -119,6 +126,27 @@ async fn a_cancelled_run_is_answered_with_what_there_is() {
         assert_eq!(prompts(&agent)[0].matches("Too late.").count(), 1);
         assert_eq!(host.end().await, Some(0));
     }
+}
+
+/// An agent whose final answer is taken comes to its end, and so tells what the run has cost; where it does not, that is unknown.
+#[tokio::test]
+async fn a_run_that_its_answer_has_ended_costs_what_it_costs() {
+    let agent = StandIn::of("claude");
+    let host = agent.host().await;
+    let schema = json!({ "type": "object" });
+    let tools = json!([{ "name": "final_answer", "description": "Ends.", "input_schema": schema }]);
+    let answers = json!(["call", "final_answer", { "n": 7 }]);
+    for (last, cost) in [
+        (result("Done."), "usage 0 calls, 10 in, 2 out, ? cached, $0.500000, -"),
+        (json!(["exit", 1]), UNKNOWN),
+        (json!(["hang"]), UNKNOWN),
+    ] {
+        agent.plays(&json!([["read"], ["out", BEGINS], says("I answer."), answers, last]));
+        let ended = host.run(json!({ "output_schema": schema, "tools": tools })).await;
+        assert_eq!(ended, "final_answer: I answer. {\"n\":7}");
+        assert_eq!(host.lines().last().map(String::as_str), Some(cost), "{last}");
+    }
+    assert_eq!(host.end().await, Some(0));
 }
 
 #[tokio::test]

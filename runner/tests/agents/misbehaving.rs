@@ -85,6 +85,9 @@ async fn one_that_gives_no_result_fails_with_its_reason() {
 async fn one_that_does_not_end_is_ended() {
     check(json!([["read"], result("Hi."), ["hang"]]), "finished: Hi.").await;
     check(json!([["deaf"], ["read"], result("Hi."), ["hang"]]), "finished: Hi.").await;
+    // Nor does it help to go on writing.
+    check(json!([["read"], result("Hi."), ["chat", says("More.")[1]]]), "finished: Hi.").await;
+    check(json!([["deaf"], ["read"], result("Hi."), ["chat", ""]]), "finished: Hi.").await;
     let closed = "internal_error: Claude Code gave no result: it was ended by signal 9";
     check(json!([["read"], ["close"], ["hang"]]), closed).await;
     check(json!([["deaf"], ["read"], ["close"], ["hang"]]), closed).await;

@@ -112,7 +112,7 @@ def end(message, reason="end_turn", **more):
 
 
 def prompt(message):
-    global prompts
+    global prompts, waiting
     prompts += 1
     text = "\n".join(block.get("text", block["type"]) for block in message["params"]["prompt"])
     if MODE == "well":
@@ -264,7 +264,12 @@ def prompt(message):
         child()
         say("working")
         call("c1", "work", status="in_progress")
-        global waiting
+        waiting = message
+    elif MODE == "hesitates":
+        say("one ")
+        # Until what it has said is told.
+        time.sleep(3)
+        say("and two")
         waiting = message
     elif MODE == "deaf":
         # It answers nothing any more, whatever comes.
