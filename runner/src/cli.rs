@@ -27,6 +27,7 @@ mod failures;
 mod gemini;
 mod kind;
 mod opencode;
+mod reach;
 mod tokens;
 mod turn;
 mod wishes;

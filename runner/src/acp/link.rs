@@ -187,8 +187,12 @@ impl Ears {
         if method != CLIENT_METHOD_NAMES.session_update {
             return;
         }
+        let kind = params["update"]["sessionUpdate"].as_str().unwrap_or("none");
+        let kind = excerpt(kind.as_bytes());
         let Ok(SessionNotification { session_id, update, .. }) = serde_json::from_value(params) else {
-            self.state().odd.unfit += 1;
+            let odd = &mut self.state().odd;
+            odd.unfit += 1;
+            odd.first_unfit.get_or_insert(kind);
             return;
         };
         if let Some(listener) = self.listener(&session_id) {

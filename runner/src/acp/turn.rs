@@ -61,9 +61,11 @@ impl Live {
                 format!("it made more than can be told in a turn; {} updates of them are left out", story.left_out());
             run.lacks("some of its calls", why).await?;
         }
+        run.wrote_to_stderr(self.process.last_line().as_deref());
         let odd = self.link.oddities();
         if odd.is_more_than(&self.odd_told) {
             crate::complain(&format!("the agent has written so far: {odd}"));
+            odd.first().into_iter().for_each(|first| run.not_understood(&first));
             self.odd_told = odd;
         }
         let answer = match answer {

@@ -105,6 +105,11 @@ impl Process {
         Ok(exit)
     }
 
+    /// The last line that it has written to stderr so far.
+    pub(crate) fn last_line(&self) -> Option<String> {
+        self.stderr.last_line()
+    }
+
     /// Ends it: by SIGINT, and by force where it is still there after `grace`.
     pub(crate) async fn end(&mut self, grace: Duration) {
         if self.exit.is_some() {

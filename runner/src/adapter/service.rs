@@ -49,6 +49,7 @@ where
             phase: Phase::New(agent),
             cancel_next: false,
             failed: false,
+            acted: false,
             mail: Mailbox::default(),
         }),
         working: watch::Sender::new(false),
@@ -86,6 +87,8 @@ struct State<A> {
     cancel_next: bool,
     /// The last run has failed, or was cancelled.
     failed: bool,
+    /// The agent has said something, or called a tool, in one of its runs.
+    acted: bool,
     mail: Mailbox,
 }
 
@@ -272,7 +275,7 @@ async fn run<A: Agent>(shared: Arc<Shared<A>>, mut params: RunParams, call: Call
         return Ok(cancelled(String::new()));
     }
     let prompt = Prompt::of_run(&mut params, shared.state().mail.take());
-    let RunParams { assistant, tools, agent: brief, .. } = params;
+    let RunParams { assistant, tools, agent: brief, output_schema, .. } = params;
     let run = Run::new(call.peer.clone(), thread_id, assistant, brief.unwrap_or_default(), tools);
     let mut working = Box::pin(turns(&shared, agent, &run, prompt));
     let (ended, grace_ms) = tokio::select! {
@@ -298,8 +301,20 @@ async fn run<A: Agent>(shared: Arc<Shared<A>>, mut params: RunParams, call: Call
         },
         ended = &mut working => match ended {
             Ok(TurnEnd { stop_reason, text }) => {
-                lent.in_order = true;
-                return Ok(RunResult { stop_reason, content: Content::Text(text), structured: None });
+                let has_acted = {
+                    let mut state = shared.state();
+                    state.acted |= run.has_acted();
+                    state.acted
+                };
+                let is_silent = stop_reason == StopReason::Finished && text.trim().is_empty() && !has_acted;
+                // Of one that is to give an answer of a shape, the host asks for that.
+                match run.silence().filter(|_| is_silent && output_schema.is_none()) {
+                    Some(error) => (Err(error), END_MS),
+                    None => {
+                        lent.in_order = true;
+                        return Ok(RunResult { stop_reason, content: Content::Text(text), structured: None });
+                    }
+                }
             }
             Err(error) => (Err(error), END_MS),
         },
@@ -309,7 +324,7 @@ async fn run<A: Agent>(shared: Arc<Shared<A>>, mut params: RunParams, call: Call
         // It may be the host that has ended it: then it wants no more of it.
         let _ = timeout(Duration::from_millis(TOLD_MS), run.tell(used)).await;
     }
-    Ok(ended?.unwrap_or_else(|| cancelled(run.last_text())))
+    Ok(ended?.unwrap_or_else(|| cancelled(run.so_far())))
 }
 
 /// A turn with the prompt, and one more for as long as messages have come meanwhile.

@@ -54,6 +54,11 @@ impl Stderr {
         Self { last, task }
     }
 
+    /// The last line so far.
+    pub(crate) fn last_line(&self) -> Option<String> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).back().cloned()
+    }
+
     /// The last lines; to be asked when the agent has ended.
     pub(crate) async fn last(&mut self) -> String {
         // A stranger may hold the pipe: what is there counts.

@@ -302,8 +302,9 @@ fn retry(line: &Value) -> Told {
     if status == Some(401) && attempt >= REFUSED_MAX {
         return Told::Failed(model_failed(&KIND, "401: the API refuses its login", Some(401)));
     }
+    let unreached = status.is_none();
     let status = status.map_or("no answer".to_owned(), |status| format!("status {status}"));
-    Told::Progress(format!("Claude Code asks its model again, for the {attempt}. time: {status}"))
+    Told::Waits { text: format!("Claude Code asks its model again, for the {attempt}. time: {status}"), unreached }
 }
 
 impl Output {

@@ -36,6 +36,8 @@ pub(super) const KIND: Kind = Kind {
 const NO_SESSION: &str = "no rollout found";
 /// How it begins to say that it tries again.
 const TRIES_AGAIN: &str = "Reconnecting";
+/// What it says then where nothing answers it, in lower case.
+const UNREACHED: [&str; 3] = ["waiting for network", "connection failed", "error sending request"];
 /// What it says where the model's answer reached its bound.
 const TOO_SHORT: &str = "reason: max_output_tokens";
 
@@ -208,7 +210,11 @@ impl Reader for Output {
             Some("error") => {
                 self.error = text(line, "message").map(str::to_owned);
                 let waits = self.error.as_deref().filter(|error| error.starts_with(TRIES_AGAIN));
-                waits.map(|error| Told::Progress(format!("Codex: {error}"))).into_iter().collect()
+                let waits = waits.map(|error| Told::Waits {
+                    text: format!("Codex: {error}"),
+                    unreached: UNREACHED.iter().any(|words| error.to_ascii_lowercase().contains(words)),
+                });
+                waits.into_iter().collect()
             }
             Some(_) | None => Vec::new(),
         }

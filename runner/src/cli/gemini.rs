@@ -251,7 +251,7 @@ impl Reader for Output {
                 self.result = Some(line.clone());
                 let usage =
                     AgentEvent::Usage { usage: tokens(&line["stats"]), calls: 0, cost_usd: None, model: model(line) };
-                let mut told = self.said();
+                let mut told = self.has_said();
                 told.extend([Told::Event(usage), Told::Done]);
                 told
             }
@@ -290,7 +290,7 @@ const AUTH_EXIT: i32 = 41;
 
 impl Output {
     /// What it has said is whole; its model was called for it.
-    fn said(&mut self) -> Vec<Told> {
+    fn has_said(&mut self) -> Vec<Told> {
         if self.text.is_empty() {
             return Vec::new();
         }
@@ -300,7 +300,7 @@ impl Output {
     fn called(&mut self, line: &Value) -> Vec<Told> {
         let mut told = Vec::new();
         if self.open.is_empty() {
-            told.extend(if self.text.is_empty() { vec![Told::Event(called_once())] } else { self.said() });
+            told.extend(if self.text.is_empty() { vec![Told::Event(called_once())] } else { self.has_said() });
         }
         self.text.clear();
         self.asking = false;

@@ -88,8 +88,13 @@ impl Plan {
 pub(super) enum Told {
     /// Something that the host is to know.
     Event(AgentEvent),
-    /// What it waits for.
-    Progress(String),
+    /// It asks its model again.
+    Waits {
+        /// What it tells of that.
+        text: String,
+        /// Nothing answers it.
+        unreached: bool,
+    },
     /// The session that the agent works in.
     Session(String),
     /// The turn is done: the program is to exit now.

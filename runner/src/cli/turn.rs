@@ -11,7 +11,9 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::ChildStdin;
 use tokio::time::{Instant, sleep_until};
 
-use super::kind::{Reader, Start, Told};
+use super::failures::model_failed;
+use super::kind::{Kind, Reader, Start, Told};
+use super::reach::Reach;
 use super::{CliAgent, internal};
 use crate::adapter::bridge::Bridge;
 use crate::adapter::ids::Ids;
@@ -76,7 +78,7 @@ impl CliAgent {
         // What the last turn has left without a result gets none any more.
         self.calls.open.clear();
         let telling = Telling { run, session: &mut self.session, calls: &mut self.calls };
-        let played = play(process, telling, &mut prompt, text, reader.as_mut());
+        let played = play(self.kind, process, telling, &mut prompt, text, reader.as_mut());
         let played = run.with_tools(bridge, self.kind.asks_permission, played).await;
         if played.is_ok() {
             self.process = None;
@@ -141,7 +143,7 @@ impl Telling<'_> {
                 }
                 self.run.tell(self.calls.told(event)).await?;
             }
-            Told::Progress(text) => self.run.progress(text, None).await,
+            Told::Waits { text, .. } => self.run.waits(text).await,
             Told::Session(id) if self.session.as_ref() != Some(&id) => {
                 *self.session = Some(id.clone());
                 self.run.tell(AgentEvent::Session { session_id: id }).await?;
@@ -156,6 +158,7 @@ impl Telling<'_> {
 
 /// Feeds and reads a program until it has exited.
 async fn play(
+    kind: &Kind,
     process: &mut Process,
     mut telling: Telling<'_>,
     prompt: &mut Prompt,
@@ -167,7 +170,7 @@ async fn play(
     let mut lines = Lines::new(stdout, LINE_BYTES_MAX);
     let mut feeding = Box::pin(feed(stdin, text));
     let (mut fed, mut open, mut exit) = (false, true, None);
-    let mut odd = 0;
+    let (mut odd, mut reach) = (Odd::default(), Reach::default());
     // Past it the program has had the time that it gets, whatever it still writes; once it has exited, the rest of its output.
     let mut deadline: Option<Instant> = None;
     // Past it nothing more comes of one that has exited.
@@ -189,10 +192,14 @@ async fn play(
                 }
                 deadline = Some(after(DRAIN_MS));
             }
+            () = until(reach.until()) => {
+                return Err(model_failed(kind, &reach.words(), None).with("retryable", true));
+            }
             line = lines.next(), if open => match line {
                 Ok(Some(line)) => for told in read(reader, line, &mut odd) {
                     // It has begun, and so it has its prompt: one that is written may still be in the pipe.
                     prompt.given();
+                    reach.hears(&told, Instant::now());
                     if telling.tell(told, reader.said()).await? {
                         deadline = deadline.or_else(|| Some(after(EXIT_MS)));
                     }
@@ -209,11 +216,18 @@ async fn play(
             () = until(drained) => open = false,
         }
     }
-    if odd > ODD_LINES_TOLD {
-        crate::complain(&format!("the agent wrote {odd} lines that are no JSON objects"));
+    if odd.lines > ODD_LINES_TOLD {
+        crate::complain(&format!("the agent wrote {} lines that are no JSON objects", odd.lines));
     }
     let exit = exit.ok_or_else(|| internal("the agent did not end"))?;
-    reader.end(&exit)
+    telling.run.wrote_to_stderr(exit.stderr.lines().last());
+    let Some(first) = odd.first else { return reader.end(&exit) };
+    telling.run.not_understood(&first);
+    reader.end(&exit).map_err(|mut error| {
+        error.message =
+            format!("{}\nIt wrote {} lines that are no JSON objects; the first: {first}", error.message, odd.lines);
+        error
+    })
 }
 
 async fn until(at: Option<Instant>) {
@@ -233,8 +247,16 @@ async fn feed(mut stdin: ChildStdin, text: String) -> io::Result<()> {
     stdin.flush().await
 }
 
+/// Lines that are no JSON objects.
+#[derive(Default)]
+struct Odd {
+    lines: u64,
+    /// The beginning of the first of them.
+    first: Option<String>,
+}
+
 /// What a line tells; one that is no JSON object is passed over, and told to people.
-fn read(reader: &mut dyn Reader, line: Line, odd: &mut u64) -> Vec<Told> {
+fn read(reader: &mut dyn Reader, line: Line, odd: &mut Odd) -> Vec<Told> {
     let shown = match line {
         Line::Whole(line) if line.trim().is_empty() => return Vec::new(),
         Line::Whole(line) => match serde_json::from_str::<Value>(&line) {
@@ -243,10 +265,11 @@ fn read(reader: &mut dyn Reader, line: Line, odd: &mut u64) -> Vec<Told> {
         },
         Line::TooLong { start, bytes } => format!("{start} … ({bytes} bytes)"),
     };
-    *odd += 1;
-    if *odd <= ODD_LINES_TOLD {
+    odd.lines += 1;
+    if odd.lines <= ODD_LINES_TOLD {
         crate::complain(&format!("the agent wrote what is no JSON object: {shown}"));
     }
+    odd.first.get_or_insert(shown);
     Vec::new()
 }
 

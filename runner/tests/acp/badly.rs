@@ -67,6 +67,20 @@ async fn a_session_that_does_not_begin_says_why() {
     check("exits-at-once", exits, &[]).await;
 }
 
+#[tokio::test]
+async fn an_agent_that_says_nothing_is_asked_what_it_wrote() {
+    if !has_python("silence") {
+        return;
+    }
+    let silent = "the agent has ended its turn without a word";
+    let odd = format!(
+        "internal_error: {silent} that was understood; it wrote: an update of the kind `moon_update`; the last line of its \
+         stderr: no key"
+    );
+    check("not-understood", &odd, &[]).await;
+    check("mute", &format!("model_failed: {silent}; the last line of its stderr: no key"), &[]).await;
+}
+
 fn which(program: &str) -> String {
     let path = std::env::var_os("PATH").expect("a PATH");
     let found = std::env::split_paths(&path).map(|folder| folder.join(program)).find(|path| path.is_file());

@@ -128,6 +128,29 @@ async fn a_cancelled_run_is_answered_with_what_there_is() {
     }
 }
 
+#[tokio::test]
+async fn a_run_that_is_given_up_tells_what_its_agent_waited_for() {
+    let agent = StandIn::of("claude");
+    let retry =
+        |attempt: u64| json!({ "type": "system", "subtype": "api_retry", "attempt": attempt, "error_status": null });
+    let waits = |text: &str| {
+        json!([["read"], says(text), ["out", retry(1).to_string()], ["out", retry(2).to_string()], ["hang"]])
+    };
+    let host = agent.host().await;
+    for (steps, want) in [
+        (waits("Half."), "cancelled: Half.\n\n[Claude Code asks its model again, for the 2. time: no answer]"),
+        (waits(""), "cancelled: [Claude Code asks its model again, for the 2. time: no answer]"),
+    ] {
+        agent.plays(&steps);
+        host.forget();
+        let run = host.begin(json!({}));
+        host.sees("progress Claude Code asks its model again, for the 2. time").await;
+        host.cancel(2_000).await;
+        assert_eq!(run.await.expect("ends"), want);
+    }
+    assert_eq!(host.end().await, Some(0));
+}
+
 /// An agent whose final answer is taken comes to its end, and so tells what the run has cost; where it does not, that is unknown.
 #[tokio::test]
 async fn a_run_that_its_answer_has_ended_costs_what_it_costs() {

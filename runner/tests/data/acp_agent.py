@@ -192,6 +192,14 @@ def prompt(message):
         update(sessionUpdate="plan", entries=[])
         say("fits")
         end(message, usage={"inputTokens": -5, "outputTokens": "many", "totalTokens": 1.5})
+    elif MODE in ("not-understood", "mute"):
+        if MODE == "not-understood":
+            update(sessionUpdate="moon_update", phase="full")
+        sys.stderr.write("one\nno key\n")
+        sys.stderr.flush()
+        # Until that is read.
+        time.sleep(0.5)
+        end(message)
     elif MODE.startswith("ends-"):
         say("so far")
         end(message, MODE[len("ends-"):])

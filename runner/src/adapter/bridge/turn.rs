@@ -1,6 +1,7 @@
 //! A run as its tools see it: which there are, how a call goes to the host, and how one can end the run.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use assistant_protocol::ids::ThreadId;
 use assistant_protocol::methods::{OnPermissionRequest, OnToolCall};
@@ -57,6 +58,12 @@ impl Running {
             }
         }
     }
+
+    /// Whether a tool of the assistant was called.
+    #[must_use]
+    pub fn was_called(&self) -> bool {
+        self.open.called.load(Ordering::Relaxed)
+    }
 }
 
 impl Drop for Running {
@@ -87,6 +94,7 @@ impl Current {
             over: CancellationToken::new(),
             room: Semaphore::new(CALLS_MAX),
             ids: self.ids.clone(),
+            called: AtomicBool::new(false),
             ended: watch::Sender::default(),
         });
         if let Some(before) = self.open.send_replace(Some(open.clone())) {
@@ -113,6 +121,7 @@ pub(super) struct Open {
     pub(super) over: CancellationToken,
     room: Semaphore,
     ids: Ids,
+    called: AtomicBool,
     /// The first end counts.
     ended: watch::Sender<Option<Ended>>,
 }
@@ -135,6 +144,7 @@ impl Open {
         if self.turn.asks_permission && tool_name == PERMISSION_TOOL {
             return self.permission(&arguments).await;
         }
+        self.called.store(true, Ordering::Relaxed);
         let params = ToolCallParams {
             thread_id: self.turn.thread_id,
             call_id: mint(),
