@@ -24,7 +24,7 @@ use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Semaphore, mpsc, oneshot};
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, consume_budget};
 use tokio_util::sync::CancellationToken;
 
 use super::odd::Oddities;
@@ -320,6 +320,8 @@ async fn read<R: AsyncRead + Unpin>(
     ears: Arc<Ears>,
 ) {
     loop {
+        // One that floods with junk holds up nothing else.
+        consume_budget().await;
         let line = match lines.next().await {
             Ok(Line::Whole(line)) => line,
             Ok(Line::End) => return,

@@ -10,11 +10,11 @@ use assistant_protocol::types::{
     AgentBrief, AgentEvent, AgentEventParams, AssistantBrief, PermissionParams, PermissionResult, ProgressParams,
     ToolSpec,
 };
+use assistant_protocol::wire::excerpt;
 use serde_json::Value;
 use tokio::sync::watch;
 
 use super::bridge::{Bridge, Ended, Turn};
-use super::lines;
 
 /// A run. Clones are the same run; a run that is over answers nothing more.
 #[derive(Clone)]
@@ -223,7 +223,7 @@ impl Run {
     /// The error for an agent that has ended its turn without a word, where something that it wrote may tell why.
     pub(super) fn silence(&self) -> Option<RpcError> {
         let heard = self.heard();
-        let stderr = heard.stderr.as_deref().map(excerpt);
+        let stderr = heard.stderr.as_deref().map(|line| excerpt(line.as_bytes()));
         let stderr = stderr.map(|line| format!("; the last line of its stderr: {line}"));
         match (&heard.odd, stderr) {
             (Some(odd), stderr) => {
@@ -245,10 +245,6 @@ impl Run {
     fn heard(&self) -> MutexGuard<'_, Heard> {
         self.0.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn excerpt(line: &str) -> String {
-    lines::excerpt(line.as_bytes())
 }
 
 /// Whether the answer of the host to an event or a question means that the run is to end.
