@@ -140,9 +140,5 @@ impl Drop for Process {
 
 /// A code or a signal, of a status.
 fn plain_code(status: ExitStatus) -> (Option<i32>, Option<i32>) {
-    #[cfg(unix)]
-    let signal = std::os::unix::process::ExitStatusExt::signal(&status);
-    #[cfg(not(unix))]
-    let signal = None;
-    (status.code(), signal)
+    (status.code(), std::os::unix::process::ExitStatusExt::signal(&status))
 }
