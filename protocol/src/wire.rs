@@ -153,10 +153,11 @@ fn read_error(error: &RawValue) -> RpcError {
     )
 }
 
-/// The beginning of a line, for a log.
+/// The beginning of a line, for a log or a terminal: characters that steer one are blanks.
 #[must_use]
 pub fn excerpt(line: &[u8]) -> String {
-    String::from_utf8_lossy(&line[..line.len().min(EXCERPT_BYTES)]).into_owned()
+    let text = String::from_utf8_lossy(&line[..line.len().min(EXCERPT_BYTES)]);
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// The line of a request, newline included.

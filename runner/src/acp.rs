@@ -6,8 +6,8 @@
 //!   `loss`: what is told of one that did not do so;
 //! * `wishes`: model and mode, where the agent offers a choice; `said`: a prompt in the protocol's words;
 //! * `turn`: one prompt until its answer; `story`: what the agent does meanwhile; `permission`: what it asks for;
-//! * `heard`: what it says in the words of our own protocol; `ids`: by which its calls are told; `calls`: calls of its own
-//!   tools by the names that definitions have for such;
+//! * `heard`: what it says in the words of our own protocol; `calls`: calls of its own tools by the names that definitions have
+//!   for such;
 //! * `link`: JSON-RPC with bounds; `odd`: what it writes that is none.
 
 use std::ffi::OsString;
@@ -15,12 +15,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_client_protocol::v1::schema::{CancelNotification, SessionId};
+use agent_client_protocol::v1::schema::SessionId;
 use assistant_protocol::error::{Kind, RpcError};
+use assistant_protocol::types::AgentEvent;
 use tokio::time::timeout;
 
 use crate::adapter::bridge::{Bridge, McpServer};
 use crate::adapter::folder::Folder;
+use crate::adapter::ids::Ids;
 use crate::adapter::own::Own;
 use crate::adapter::process::Launch;
 use crate::adapter::{Agent, Prompt, Run, TurnEnd, environment};
@@ -43,15 +45,12 @@ mod story;
 
 mod heard;
 
-mod ids;
-
 mod calls;
 
 mod link;
 
 mod odd;
 
-use ids::Ids;
 use live::Live;
 
 /// Where agents keep their configuration and their login.
@@ -170,31 +169,18 @@ impl Agent for AcpAgent {
         Ok(ended)
     }
 
-    async fn stop(&mut self, grace: Duration) {
-        let Some(mut live) = self.live.take() else { return };
-        if grace.is_zero() {
-            return live.process.end(grace).await;
-        }
-        if let (Some(prompting), Some(heard)) = (&mut live.prompting, &mut live.heard) {
-            live.link.tell(&CancelNotification::new(live.session.clone()));
-            let ended = async {
-                loop {
-                    tokio::select! {
-                        // What it asks meanwhile is answered by being dropped.
-                        Some(_) = heard.recv() => {}
-                        _ = &mut *prompting => return,
-                    }
-                }
-            };
-            if timeout(grace, ended).await.is_err() {
-                return live.process.end(Duration::ZERO).await;
+    async fn stop(&mut self, grace: Duration) -> Option<AgentEvent> {
+        let mut live = self.live.take()?;
+        let used = match timeout(grace, live.cancelled()).await {
+            Ok(used) if !grace.is_zero() && !live.link.has_ended() => {
+                self.live = Some(live);
+                return used;
             }
-            live.prompting = None;
-        }
-        if live.link.has_ended() {
-            return live.process.end(Duration::ZERO).await;
-        }
-        self.live = Some(live);
+            Ok(used) => used,
+            Err(_) => Some(turn::unknown()),
+        };
+        live.process.end(Duration::ZERO).await;
+        used
     }
 }
 

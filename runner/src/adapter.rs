@@ -5,18 +5,20 @@
 //! * `process`: the agent's process, with all that it starts; `guard` and `sweep` (Linux): nothing is left of it, whoever is
 //!   killed; `own`: this program, started again; `lines`, `stderr`: what it writes;
 //! * `environment`: what it gets of the environment; `folder`: files that only it reads;
+//! * `ids`: by which its calls are told;
 //! * [`bridge`]: its way back: the tools of its assistant.
 
 use std::time::Duration;
 
 use assistant_protocol::error::RpcError;
-use assistant_protocol::types::StopReason;
+use assistant_protocol::types::{AgentEvent, StopReason};
 
 pub mod bridge;
 pub(crate) mod environment;
 pub(crate) mod folder;
 #[cfg(target_os = "linux")]
 pub(crate) mod guard;
+pub(crate) mod ids;
 pub(crate) mod lines;
 mod mail;
 pub(crate) mod own;
@@ -51,6 +53,7 @@ pub(crate) trait Agent: Send + 'static {
     /// What `run` is answered with: errors of [`Run::tell`] as they came, and the agent's own.
     fn turn(&mut self, run: &Run, prompt: Prompt) -> impl Future<Output = Result<TurnEnd, RpcError>> + Send;
 
-    /// Ends what goes on of a turn, in order within `grace`, else by force. Quick where nothing goes on.
-    fn stop(&mut self, grace: Duration) -> impl Future<Output = ()> + Send;
+    /// Ends what goes on of a turn, in order within `grace`, else by force. Quick where nothing goes on. Gives what a turn
+    /// that was given up, or has failed, has used and not told: what that has cost may be unknown, but it is not nothing.
+    fn stop(&mut self, grace: Duration) -> impl Future<Output = Option<AgentEvent>> + Send;
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use assistant_protocol::error::{Kind as ErrorKind, RpcError};
-use assistant_protocol::types::Usage;
+use assistant_protocol::types::{AgentEvent, Usage};
 
 use crate::adapter::bridge::Bridge;
 use crate::adapter::environment;
@@ -27,11 +27,13 @@ mod failures;
 mod gemini;
 mod kind;
 mod opencode;
+mod reach;
 mod tokens;
 mod turn;
 mod wishes;
 
-use kind::Kind;
+use kind::{Kind, Reader};
+use turn::Calls;
 
 /// The agents that there are.
 const KINDS: [&Kind; 4] = [&claude::KIND, &codex::KIND, &opencode::KIND, &gemini::KIND];
@@ -56,6 +58,9 @@ pub(crate) struct CliAgent {
     /// What cannot be passed on was told.
     told: bool,
     process: Option<Process>,
+    /// What reads the output of a turn that goes on, or was not ended by its answer.
+    reader: Option<Box<dyn Reader>>,
+    calls: Calls,
 }
 
 /// The agent that the arguments of the mode ask for, with the name that its runner has.
@@ -93,6 +98,8 @@ pub(crate) fn agent(args: &[OsString], started: Started) -> Result<(CliAgent, St
             used: Some(Usage::default()),
             told: false,
             process,
+            reader: None,
+            calls: Calls::default(),
         },
         name,
     ))
@@ -164,21 +171,13 @@ pub(crate) fn found(program: &Path, env: &[(OsString, OsString)]) -> Option<Path
         return program.is_file().then(|| std::path::absolute(program).ok()).flatten();
     }
     let path = env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value)?;
-    let endings: &[&str] = if cfg!(windows) { &["exe", "cmd", "bat"] } else { &[""] };
-    std::env::split_paths(path).filter(|folder| folder.is_absolute()).find_map(|folder| {
-        endings.iter().map(|ending| folder.join(program).with_extension(ending)).find(|path| is_program(path))
-    })
+    let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
+    folders.map(|folder| folder.join(program)).find(|path| is_program(path))
 }
 
-#[cfg(unix)]
 fn is_program(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-}
-
-#[cfg(not(unix))]
-fn is_program(path: &Path) -> bool {
-    path.is_file()
 }
 
 impl Agent for CliAgent {
@@ -193,10 +192,13 @@ impl Agent for CliAgent {
         self.take_turn(run, prompt).await
     }
 
-    async fn stop(&mut self, grace: Duration) {
+    async fn stop(&mut self, grace: Duration) -> Option<AgentEvent> {
         if let Some(mut process) = self.process.take() {
             process.end(grace).await;
         }
+        let reader = self.reader.take()?;
+        self.used = reader.used();
+        reader.unpaid()
     }
 }
 
@@ -208,6 +210,22 @@ fn internal(text: impl Into<String>) -> RpcError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_is_found_by_its_whole_name() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().expect("a folder");
+        for name in ["agent", "agent.py"] {
+            std::fs::write(folder.path().join(name), "x").expect("writes");
+            let may = std::fs::Permissions::from_mode(0o755);
+            std::fs::set_permissions(folder.path().join(name), may).expect("is allowed");
+        }
+        let env = [("PATH".into(), folder.path().into())];
+        for name in ["agent", "agent.py", "agent.rb"] {
+            let want = (name != "agent.rb").then(|| folder.path().join(name));
+            assert_eq!(found(Path::new(name), &env), want, "{name}");
+        }
+    }
 
     #[test]
     fn arguments_are_read_and_refused_in_words() {

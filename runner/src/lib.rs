@@ -1,5 +1,7 @@
-//! One running assistant. It holds no key and opens no file: every model call and every tool call goes to the host
-//! that started it, as JSON lines over stdin and stdout (see `assistant_protocol`). In reading order:
+//! One running assistant, which speaks with the host that started it in JSON lines over stdin and stdout (see
+//! `assistant_protocol`). Without arguments it is a loop that holds no key and opens no file: every model call and every tool
+//! call goes to the host. With the name of an agent it runs that, which has its own login, model and tools and works with the
+//! files of its folder; the calls that are not its own go to the host all the same. In reading order:
 //!
 //! * [`main`]: what the program does with its arguments and its pipes;
 //! * `stdio`: the pipes, kept clean, before anything else;

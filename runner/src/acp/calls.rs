@@ -6,7 +6,8 @@ use std::path::Path;
 use agent_client_protocol::v1::schema::{Meta, ToolCallContent, ToolCallLocation, ToolKind};
 use serde_json::{Map, Value, json};
 
-use super::heard::{bytes, content_bytes, cut};
+use super::heard::{bytes, content_bytes};
+use crate::adapter::ids::cut;
 
 /// Names that definitions use, and the arguments that belong to them: an agent that calls its tools so is believed.
 pub(crate) const KNOWN: &[&str] = &[

@@ -6,6 +6,8 @@ use agent_client_protocol::v1::schema::{
 use assistant_protocol::types::Part;
 use serde_json::Value;
 
+use crate::adapter::ids::cut;
+
 /// Bytes of the text of a tool's result; the rest is left out, and told so.
 const RESULT_BYTES_MAX: usize = 256 * 1024;
 /// Bytes of a picture in base64; a larger one is told in words.
@@ -84,11 +86,6 @@ pub(super) fn text_of(block: &ContentBlock) -> String {
         },
         _ => String::new(),
     }
-}
-
-/// At most `bytes` bytes of a text, whole letters.
-pub(super) fn cut(text: &str, bytes: usize) -> &str {
-    &text[..text.floor_char_boundary(bytes)]
 }
 
 /// What a value takes of memory, about, in bytes.

@@ -24,7 +24,7 @@ use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Semaphore, mpsc, oneshot};
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, consume_budget};
 use tokio_util::sync::CancellationToken;
 
 use super::odd::Oddities;
@@ -187,8 +187,12 @@ impl Ears {
         if method != CLIENT_METHOD_NAMES.session_update {
             return;
         }
+        let kind = params["update"]["sessionUpdate"].as_str().unwrap_or("none");
+        let kind = excerpt(kind.as_bytes());
         let Ok(SessionNotification { session_id, update, .. }) = serde_json::from_value(params) else {
-            self.state().odd.unfit += 1;
+            let odd = &mut self.state().odd;
+            odd.unfit += 1;
+            odd.first_unfit.get_or_insert(kind);
             return;
         };
         if let Some(listener) = self.listener(&session_id) {
@@ -316,6 +320,8 @@ async fn read<R: AsyncRead + Unpin>(
     ears: Arc<Ears>,
 ) {
     loop {
+        // One that floods with junk holds up nothing else.
+        consume_budget().await;
         let line = match lines.next().await {
             Ok(Line::Whole(line)) => line,
             Ok(Line::End) => return,

@@ -15,11 +15,13 @@ pub(crate) struct Oddities {
     pub(crate) foreign: u64,
     /// Updates of a kind that is not known, or that do not fit their kind.
     pub(crate) unfit: u64,
+    /// The kind of the first of them.
+    pub(crate) first_unfit: Option<String>,
 }
 
 impl fmt::Display for Oddities {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { junk_lines, first_junk, unknown_answers, foreign, unfit } = self;
+        let Self { junk_lines, first_junk, unknown_answers, foreign, unfit, first_unfit: _ } = self;
         write!(
             f,
             "{junk_lines} lines that are no messages, {unknown_answers} answers to nothing, {foreign} messages outside "
@@ -30,6 +32,12 @@ impl fmt::Display for Oddities {
 }
 
 impl Oddities {
+    /// The first thing that was not understood, for people.
+    pub(crate) fn first(&self) -> Option<String> {
+        let unfit = self.first_unfit.as_ref().map(|kind| format!("an update of the kind `{kind}`"));
+        self.first_junk.clone().or(unfit)
+    }
+
     /// Whether there is more than `told` of what no agent does that is well. Messages outside of a turn are usual.
     pub(crate) fn is_more_than(&self, told: &Self) -> bool {
         (self.junk_lines, self.unknown_answers, self.unfit) != (told.junk_lines, told.unknown_answers, told.unfit)

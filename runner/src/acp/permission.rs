@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use agent_client_protocol::v1::schema::{PermissionOption, ToolKind};
-use assistant_protocol::error::{Kind, RpcError};
-use assistant_protocol::peer::CallError;
+use assistant_protocol::error::RpcError;
 
 use super::calls::Call;
-use super::ids::Ids;
 use super::link::Question;
 use crate::adapter::Run;
+use crate::adapter::ids::Ids;
+use crate::adapter::run::ends_run;
 
 /// A call to be judged.
 pub(super) struct Asked {
@@ -51,7 +51,7 @@ async fn is_allowed(run: &Run, call: &Call, dir: PathBuf, call_id: &str, ids: &I
         match run.may(call_id, named.tool_name, named.arguments, title.clone()).await {
             Ok(judged) if judged.allowed => {}
             Ok(_) => return Ok(false),
-            Err(error) if is_for_this_call(&error) => {
+            Err(error) if !ends_run(&error) => {
                 crate::complain(&format!("the host did not judge a call, so it is refused: {error}"));
                 return Ok(false);
             }
@@ -59,18 +59,4 @@ async fn is_allowed(run: &Run, call: &Call, dir: PathBuf, call_id: &str, ids: &I
         }
     }
     Ok(true)
-}
-
-fn is_for_this_call(error: &CallError) -> bool {
-    match error {
-        CallError::Closed => false,
-        CallError::Answered(error) => !matches!(
-            error.kind(),
-            Some(Kind::Cancelled | Kind::BudgetExceeded | Kind::ForeignThread | Kind::ShuttingDown)
-        ),
-        CallError::Overloaded(_)
-        | CallError::FrameTooLarge { .. }
-        | CallError::BadParams { .. }
-        | CallError::BadResult { .. } => true,
-    }
 }

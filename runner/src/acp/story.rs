@@ -9,8 +9,8 @@ use assistant_protocol::types::{AgentEvent, Part};
 use serde_json::Value;
 
 use super::calls::{Call, told_name};
-use super::heard::{cut, progress, result, text_of};
-use super::ids::{ID_BYTES_MAX, Ids, hash};
+use super::heard::{progress, result, text_of};
+use crate::adapter::ids::{ID_BYTES_MAX, Ids, cut, hash};
 
 /// Bytes of a text that is told at once, and of an answer that is kept; a longer one is told in pieces.
 const TEXT_BYTES_MAX: usize = 1024 * 1024;
@@ -93,6 +93,14 @@ impl Story {
         &self.last
     }
 
+    /// The same while it goes on: what it says now, as far as it has come.
+    pub(crate) fn said(&self) -> &str {
+        match &self.open {
+            Some(open) if !open.is_thought && !open.kept.trim().is_empty() => &open.kept,
+            Some(_) | None => &self.last,
+        }
+    }
+
     /// What the session has cost so far, in US dollars, where the agent tells.
     pub(crate) fn cost_usd(&self) -> Option<f64> {
         self.cost_usd
@@ -125,13 +133,10 @@ impl Story {
                 let far = progress(&plan);
                 far.map(|(text, far)| Told::Progress { text, fraction: Some(far) }).into_iter().collect()
             }
-            SessionUpdate::UsageUpdate(usage) => {
-                if let Some(cost) = usage.cost.filter(|cost| cost.currency.eq_ignore_ascii_case("usd")) {
-                    self.cost_usd = Some(cost.amount).filter(|amount| amount.is_finite() && *amount >= 0.0);
-                }
+            update => {
+                self.cost_usd = cost_of(&update).or(self.cost_usd);
                 Vec::new()
             }
-            _ => Vec::new(),
         }
     }
 
@@ -303,6 +308,13 @@ fn piece(is_thought: bool, text: String) -> Option<Told> {
         return None;
     }
     Some(Told::Event(if is_thought { AgentEvent::Reasoning { text } } else { AgentEvent::Text { text } }))
+}
+
+/// What the session has cost so far, in US dollars, where an update tells.
+pub(crate) fn cost_of(update: &SessionUpdate) -> Option<f64> {
+    let SessionUpdate::UsageUpdate(usage) = update else { return None };
+    let cost = usage.cost.as_ref().filter(|cost| cost.currency.eq_ignore_ascii_case("usd"))?;
+    Some(cost.amount).filter(|amount| amount.is_finite() && *amount >= 0.0)
 }
 
 fn is_empty(input: &Value) -> bool {

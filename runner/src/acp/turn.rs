@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use agent_client_protocol::v1::schema::{PromptRequest, RequestPermissionRequest};
+use agent_client_protocol::v1::schema::{CancelNotification, PromptRequest, RequestPermissionRequest};
 use assistant_protocol::error::RpcError;
 use assistant_protocol::types::{AgentEvent, StopReason, Usage};
 use futures::StreamExt;
@@ -12,15 +12,15 @@ use futures::stream::FuturesUnordered;
 use serde_json::Value;
 use tokio::time::sleep;
 
-use super::ids::Ids;
 use super::internal;
 use super::link::{AskError, Heard};
 use super::live::Live;
 use super::loss::gone;
 use super::permission::{Asked, judge};
 use super::said::{blocks, text_block};
-use super::story::{Story, Told};
+use super::story::{Story, Told, cost_of};
 use crate::adapter::bridge::SERVER_NAME;
+use crate::adapter::ids::Ids;
 use crate::adapter::{Prompt, Run, TurnEnd};
 
 /// How long an agent may stay silent until what is held back is told, in milliseconds: texts and calls that are not whole.
@@ -54,23 +54,27 @@ impl Live {
         let answer = self.hear(run, &mut prompt, &mut story).await?;
         self.prompting = None;
         for told in story.end() {
-            tell(run, told).await?;
+            tell(run, &story, told).await?;
         }
         if story.left_out() > 0 {
             let why =
                 format!("it made more than can be told in a turn; {} updates of them are left out", story.left_out());
             run.lacks("some of its calls", why).await?;
         }
+        run.wrote_to_stderr(self.process.last_line().as_deref());
         let odd = self.link.oddities();
         if odd.is_more_than(&self.odd_told) {
             crate::complain(&format!("the agent has written so far: {odd}"));
+            odd.first().into_iter().for_each(|first| run.not_understood(&first));
             self.odd_told = odd;
         }
         let answer = match answer {
             Ok(answer) => answer,
             Err(error) => return Err(self.lost("its turn", &error).await),
         };
-        self.tell_usage(run, &answer, story.cost_usd()).await?;
+        if let Some(used) = self.used(&answer, story.cost_usd()) {
+            run.tell(used).await?;
+        }
         let stop_reason = match answer.get("stopReason").and_then(Value::as_str) {
             Some("end_turn") => StopReason::Finished,
             Some("max_tokens" | "max_turn_requests") => StopReason::Length,
@@ -118,12 +122,14 @@ impl Live {
                 () = gone(process) => break Err(AskError::Gone("the agent closed its output".to_owned())),
                 () = quiet, if story.is_holding() => {
                     for told in story.so_far() {
-                        tell(run, told).await?;
+                        tell(run, story, told).await?;
                     }
                 }
             }
         };
-        prompt.given();
+        if !matches!(answer, Err(AskError::Gone(_))) {
+            prompt.given();
+        }
         // What it said before its answer is here. What it still asks for it does not wait for.
         while let Ok(heard) = heard.try_recv() {
             take_in(run, story, heard, dir).await?;
@@ -131,17 +137,43 @@ impl Live {
         Ok(answer)
     }
 
-    /// Tells what the turn has used, where the agent tells: of tokens what it says with its answer, of cost what is new.
-    async fn tell_usage(&mut self, run: &Run, answer: &Value, cost_usd: Option<f64>) -> Result<(), RpcError> {
+    /// What the turn has used, where the agent tells: of tokens what it says with its answer, of cost what is new.
+    fn used(&mut self, answer: &Value, cost_usd: Option<f64>) -> Option<AgentEvent> {
         let (usage, model) = usage(answer);
         let new = cost_usd.zip(self.cost_told).map(|(cost, told)| (cost - told).max(0.0));
         self.cost_told = cost_usd.or(self.cost_told);
         if usage == Usage::default() && new.is_none() {
-            return Ok(());
+            return None;
         }
         // How many calls of its model it made, no agent tells; it was one at least.
-        run.tell(AgentEvent::Usage { usage, calls: 1, cost_usd: new, model }).await
+        Some(AgentEvent::Usage { usage, calls: 1, cost_usd: new, model })
     }
+
+    /// Cancels a prompt that waits for its answer, and waits for that: what the turn has used.
+    pub(super) async fn cancelled(&mut self) -> Option<AgentEvent> {
+        let Live { heard: Some(heard), prompting: Some(prompting), link, session, .. } = self else { return None };
+        link.tell(&CancelNotification::new(session.clone()));
+        let mut cost_usd = None;
+        let answer = loop {
+            tokio::select! {
+                biased;
+                Some(heard) = heard.recv() => match heard {
+                    Heard::Update(update) => cost_usd = cost_of(&update).or(cost_usd),
+                    // What it asks meanwhile is answered by being dropped.
+                    Heard::Asks(_) => {}
+                },
+                answer = &mut *prompting => break answer,
+            }
+        };
+        self.prompting = None;
+        let used = answer.ok().and_then(|answer| self.used(&answer, cost_usd));
+        Some(used.unwrap_or_else(unknown))
+    }
+}
+
+/// What a turn has used of which the agent tells nothing.
+pub(super) fn unknown() -> AgentEvent {
+    AgentEvent::Usage { usage: Usage::default(), calls: 1, cost_usd: None, model: None }
 }
 
 /// Tells what was heard; gives what is to be judged.
@@ -149,7 +181,7 @@ async fn take_in(run: &Run, story: &mut Story, heard: Heard, dir: &Path) -> Resu
     match heard {
         Heard::Update(update) => {
             for told in story.add(*update) {
-                tell(run, told).await?;
+                tell(run, story, told).await?;
             }
             Ok(None)
         }
@@ -157,7 +189,7 @@ async fn take_in(run: &Run, story: &mut Story, heard: Heard, dir: &Path) -> Resu
             let (RequestPermissionRequest { tool_call, options, .. }, question) = *asked;
             let (asked, told) = story.asks(tool_call);
             for told in told {
-                tell(run, told).await?;
+                tell(run, story, told).await?;
             }
             let Some((call, call_id)) = asked else { return Ok(None) };
             if story.is_ours(&call) {
@@ -170,9 +202,15 @@ async fn take_in(run: &Run, story: &mut Story, heard: Heard, dir: &Path) -> Resu
     }
 }
 
-async fn tell(run: &Run, told: Told) -> Result<(), RpcError> {
+async fn tell(run: &Run, story: &Story, told: Told) -> Result<(), RpcError> {
     match told {
-        Told::Event(event) => run.tell(event).await,
+        Told::Event(event) => {
+            if matches!(event, AgentEvent::Text { .. }) {
+                // Of a long text only a piece is told now.
+                run.says(story.said());
+            }
+            run.tell(event).await
+        }
         Told::Progress { text, fraction } => {
             run.progress(text, fraction).await;
             Ok(())

@@ -20,18 +20,6 @@ const PASSED: &[&str] = &[
     "TMPDIR",
     "TZ",
     "USER",
-    // Windows.
-    "APPDATA",
-    "COMSPEC",
-    "LOCALAPPDATA",
-    "PATHEXT",
-    "PROGRAMDATA",
-    "PROGRAMFILES",
-    "SYSTEMROOT",
-    "TEMP",
-    "TMP",
-    "USERPROFILE",
-    "WINDIR",
 ];
 /// The same by how they begin.
 const PASSED_BEGINNINGS: &[&str] = &["LC_", "XDG_"];
@@ -68,10 +56,8 @@ pub(crate) fn of_agent(
 fn is_passed(name: &OsStr, places: &[&str], named: &[OsString]) -> bool {
     let text = name.to_str().unwrap_or_default();
     let upper = text.to_ascii_uppercase();
-    // Names of Windows have no case.
-    let usual = PASSED.contains(&if cfg!(windows) { upper.as_str() } else { text });
     let begins = PASSED_BEGINNINGS.iter().any(|beginning| text.starts_with(beginning));
-    let wanted = usual || begins || PROXIES.contains(&upper.as_str()) || places.contains(&text);
+    let wanted = PASSED.contains(&text) || begins || PROXIES.contains(&upper.as_str()) || places.contains(&text);
     (wanted || named.iter().any(|one| one == name)) && !NESTED.contains(&text)
 }
 

@@ -34,7 +34,7 @@ const NOBODY: u8 = 125;
 /// The exit code where the agent cannot be started.
 pub(crate) const NOT_STARTED: u8 = 126;
 /// What is added to the number of a signal that ended the agent.
-const SIGNALLED: i32 = 128;
+pub(crate) const SIGNALLED: i32 = 128;
 
 /// Guards an agent until it has ended.
 pub(crate) fn guard(own: &Own, args: &[OsString]) -> ExitCode {

@@ -2,12 +2,12 @@
 
 use std::io;
 
+use assistant_protocol::wire::excerpt;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+use tokio::task::consume_budget;
 
 /// The longest line that is kept, in bytes; of a longer one only the beginning.
 pub(crate) const LINE_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// How much of a line that is too long, or no message, is shown, in bytes.
-pub(crate) const EXCERPT_BYTES: usize = 200;
 /// Bytes that are read at once.
 const CHUNK_BYTES: usize = 64 * 1024;
 
@@ -46,6 +46,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     /// # Errors
     /// Those of the reader.
     pub(crate) async fn next(&mut self) -> io::Result<Option<Line>> {
+        // One that floods holds up nothing else: a chunk may have more lines than are read in seconds.
+        consume_budget().await;
         loop {
             let chunk = self.reader.fill_buf().await?;
             if chunk.is_empty() {
@@ -74,12 +76,6 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         let line = line.strip_suffix(b"\r").unwrap_or(&line);
         Line::Whole(String::from_utf8_lossy(line).into_owned())
     }
-}
-
-/// The beginning of what was written, in one line for people.
-pub(crate) fn excerpt(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(EXCERPT_BYTES)]).into_owned();
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Messages on their way to an agent: held until its turn has ended, given with the next one, each once.
 
 use std::collections::{HashSet, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use assistant_protocol::error::{Kind, RpcError};
 use assistant_protocol::ids::MessageId;
@@ -17,6 +18,37 @@ const KNOWN_MAX: usize = 65_536;
 /// Who waits for a message to be given: dropped without a word, it was not.
 pub(super) type Waiting = oneshot::Sender<()>;
 
+/// Messages that an agent is being given. Dropped before it has them, they go back: who waits for them is told behind the
+/// answer to `run`, of which the refusal would be taken for the reason else.
+#[derive(Debug, Default)]
+pub(super) struct Giving {
+    ids: Vec<MessageId>,
+    waiting: Vec<Waiting>,
+    back: Arc<Mutex<Back>>,
+}
+
+/// Messages that no agent has got: their ids, and who waits for them.
+type Back = (Vec<MessageId>, Vec<Waiting>);
+
+impl Giving {
+    /// The agent has them: whoever wrote one is told so.
+    pub(super) fn given(&mut self) {
+        self.ids.clear();
+        for waiting in self.waiting.drain(..) {
+            // Whoever asked may be gone.
+            let _ = waiting.send(());
+        }
+    }
+}
+
+impl Drop for Giving {
+    fn drop(&mut self) {
+        let mut back = self.back.lock().unwrap_or_else(PoisonError::into_inner);
+        back.0.append(&mut self.ids);
+        back.1.append(&mut self.waiting);
+    }
+}
+
 /// The messages for one agent.
 #[derive(Debug, Default)]
 pub(super) struct Mailbox {
@@ -25,6 +57,7 @@ pub(super) struct Mailbox {
     known: HashSet<MessageId>,
     /// The same, oldest first.
     order: VecDeque<MessageId>,
+    back: Arc<Mutex<Back>>,
 }
 
 #[derive(Debug)]
@@ -65,11 +98,12 @@ impl Mailbox {
         Ok(Some(given))
     }
 
-    /// All that is held, oldest first, with who waits for it to be given.
-    pub(super) fn take(&mut self) -> (Vec<Mail>, Vec<Waiting>) {
+    /// All that is held, oldest first, to be given.
+    pub(super) fn take(&mut self) -> (Vec<Mail>, Giving) {
         self.bytes = 0;
         let (mail, waiting): (Vec<_>, Vec<_>) = self.held.drain(..).map(|held| (held.mail, held.waiting)).unzip();
-        (mail, waiting.into_iter().flatten().collect())
+        let ids = mail.iter().map(|mail: &Mail| mail.id).collect();
+        (mail, Giving { ids, waiting: waiting.into_iter().flatten().collect(), back: self.back.clone() })
     }
 
     /// Nothing is held.
@@ -80,5 +114,15 @@ impl Mailbox {
     /// Takes those who wait off what is held, which stays.
     pub(super) fn release(&mut self) -> Vec<Waiting> {
         self.held.iter_mut().flat_map(|held| std::mem::take(&mut held.waiting)).collect()
+    }
+
+    /// Who waits for what no agent has got though it was to be given: it is not known any more, so that it can come again.
+    pub(super) fn not_given(&mut self) -> Vec<Waiting> {
+        let (ids, waiting) = std::mem::take(&mut *self.back.lock().unwrap_or_else(PoisonError::into_inner));
+        for id in &ids {
+            self.known.remove(id);
+        }
+        self.order.retain(|id| !ids.contains(id));
+        waiting
     }
 }

@@ -105,6 +105,11 @@ impl Process {
         Ok(exit)
     }
 
+    /// The last line that it has written to stderr so far.
+    pub(crate) fn last_line(&self) -> Option<String> {
+        self.stderr.last_line()
+    }
+
     /// Ends it: by SIGINT, and by force where it is still there after `grace`.
     pub(crate) async fn end(&mut self, grace: Duration) {
         if self.exit.is_some() {
@@ -135,9 +140,5 @@ impl Drop for Process {
 
 /// A code or a signal, of a status.
 fn plain_code(status: ExitStatus) -> (Option<i32>, Option<i32>) {
-    #[cfg(unix)]
-    let signal = std::os::unix::process::ExitStatusExt::signal(&status);
-    #[cfg(not(unix))]
-    let signal = None;
-    (status.code(), signal)
+    (status.code(), std::os::unix::process::ExitStatusExt::signal(&status))
 }

@@ -3,7 +3,7 @@
 use assistant_protocol::types::{Content, Mail, Message, Part, Role, RunParams};
 
 use super::bridge::SERVER_NAME;
-use super::mail::Waiting;
+use super::mail::Giving;
 use crate::conversation::{in_quotes, inside, task};
 
 /// What an agent is told that is to go on without anything new.
@@ -20,12 +20,12 @@ pub(crate) struct Prompt {
     pub(crate) content: Content,
     /// The first part is what was said elsewhere.
     has_earlier: bool,
-    waiting: Vec<Waiting>,
+    giving: Giving,
 }
 
 impl Prompt {
     /// The first one of a run: what was said elsewhere, the task, and messages that came before it.
-    pub(super) fn of_run(params: &mut RunParams, (mail, waiting): (Vec<Mail>, Vec<Waiting>)) -> Self {
+    pub(super) fn of_run(params: &mut RunParams, (mail, giving): (Vec<Mail>, Giving)) -> Self {
         let earlier = params.history.take().and_then(|history| earlier(&history));
         let task = task(params.query.take(), params.context.take(), params.inputs.take());
         let has_earlier = earlier.is_some();
@@ -41,13 +41,13 @@ impl Prompt {
                  you give there counts. Its arguments have to fit its schema."
             )));
         }
-        Self { content: Content::Parts(parts), has_earlier, waiting }
+        Self { content: Content::Parts(parts), has_earlier, giving }
     }
 
     /// One of messages.
-    pub(super) fn of_mail((mail, waiting): (Vec<Mail>, Vec<Waiting>)) -> Self {
+    pub(super) fn of_mail((mail, giving): (Vec<Mail>, Giving)) -> Self {
         let parts = mail.iter().map(|mail| Part::text(letter(mail))).collect();
-        Self { content: Content::Parts(parts), has_earlier: false, waiting }
+        Self { content: Content::Parts(parts), has_earlier: false, giving }
     }
 
     /// Leaves out what was said elsewhere: the agent knows it. Where nothing else is said, it is to go on.
@@ -73,10 +73,7 @@ impl Prompt {
 
     /// The agent has it: whoever wrote a message in it is told so.
     pub(crate) fn given(&mut self) {
-        for waiting in self.waiting.drain(..) {
-            // Whoever asked may be gone.
-            let _ = waiting.send(());
-        }
+        self.giving.given();
     }
 }
 
@@ -149,7 +146,7 @@ mod tests {
         let mut whole = json!({ "assistant": { "id": "a", "name": "A", "system_prompt": "" } });
         whole.as_object_mut().expect("an object").extend(run.as_object().expect("an object").clone());
         let mut params: RunParams = serde_json::from_value(whole).expect("params of a run");
-        assert_eq!(Prompt::of_run(&mut params, (Vec::new(), Vec::new())).text().0, want);
+        assert_eq!(Prompt::of_run(&mut params, (Vec::new(), Giving::default())).text().0, want);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use assistant_protocol::types::{
     AgentBrief, AgentEvent, AgentEventParams, AssistantBrief, PermissionParams, PermissionResult, ProgressParams,
     ToolSpec,
 };
+use assistant_protocol::wire::excerpt;
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -25,8 +26,23 @@ struct Inner {
     assistant: AssistantBrief,
     brief: AgentBrief,
     tools: Vec<ToolSpec>,
-    last_text: Mutex<String>,
+    heard: Mutex<Heard>,
     over: watch::Sender<Option<Ended>>,
+}
+
+/// What was heard of an agent, for a run that does not end by its answer.
+#[derive(Default)]
+struct Heard {
+    /// What it has said last.
+    text: String,
+    /// What it waits for, where it tells.
+    waits: Option<String>,
+    /// It said something, or called a tool.
+    acted: bool,
+    /// How the first thing began that it wrote and that was not understood.
+    odd: Option<String>,
+    /// The last line of its stderr.
+    stderr: Option<String>,
 }
 
 impl Run {
@@ -37,8 +53,8 @@ impl Run {
         brief: AgentBrief,
         tools: Vec<ToolSpec>,
     ) -> Self {
-        let (last_text, over) = (Mutex::default(), watch::Sender::new(None));
-        Self(Arc::new(Inner { peer, thread_id, assistant, brief, tools, last_text, over }))
+        let (heard, over) = (Mutex::default(), watch::Sender::new(None));
+        Self(Arc::new(Inner { peer, thread_id, assistant, brief, tools, heard, over }))
     }
 
     /// Who the agent is to be.
@@ -61,8 +77,13 @@ impl Run {
     /// # Errors
     /// The host wants no more of it: the run is to end with this error.
     pub(crate) async fn tell(&self, event: AgentEvent) -> Result<(), RpcError> {
-        if let AgentEvent::Text { text } = &event {
-            self.text().clone_from(text);
+        match &event {
+            AgentEvent::Text { .. }
+            | AgentEvent::Reasoning { .. }
+            | AgentEvent::ToolCall { .. }
+            | AgentEvent::ToolResult { .. } => self.acts(),
+            AgentEvent::Usage { .. } => self.heard().waits = None,
+            AgentEvent::Session { .. } | AgentEvent::Lacks { .. } | AgentEvent::Other => {}
         }
         let params = AgentEventParams { thread_id: self.0.thread_id, event };
         match self.0.peer.call::<OnAgentEvent>(&params).await {
@@ -91,6 +112,12 @@ impl Run {
         }
     }
 
+    /// Tells that the agent waits for its model, and keeps it: a run that is given up meanwhile ends with it.
+    pub(crate) async fn waits(&self, text: String) {
+        self.heard().waits = Some(text.clone());
+        self.progress(text, None).await;
+    }
+
     /// Asks the host whether the agent may make a call of its own.
     ///
     /// # Errors
@@ -116,13 +143,21 @@ impl Run {
         let Inner { peer, thread_id, tools, .. } = &*self.0;
         let turn = Turn { peer: peer.clone(), thread_id: *thread_id, tools: tools.clone(), asks_permission };
         let serving = bridge.begin(turn);
+        let mut work = std::pin::pin!(work);
         tokio::select! {
             biased;
             ended = serving.ended() => {
+                let is_answer = matches!(ended, Ended::Answer(_));
                 self.0.over.send_replace(Some(ended));
-                std::future::pending().await
+                // Behind its answer it may come to its end.
+                if is_answer { work.await } else { std::future::pending().await }
             }
-            worked = work => worked,
+            worked = &mut work => {
+                if serving.was_called() {
+                    self.acts();
+                }
+                worked
+            }
         }
     }
 
@@ -136,18 +171,84 @@ impl Run {
         }
     }
 
-    /// What the agent has said last.
-    pub(crate) fn last_text(&self) -> String {
-        self.text().clone()
+    /// Whether it was ended by its tools.
+    pub(super) fn is_over(&self) -> bool {
+        self.0.over.borrow().is_some()
     }
 
-    fn text(&self) -> MutexGuard<'_, String> {
-        self.0.last_text.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The agent says this now, as far as it has come: where the run is given up, it is what there is.
+    pub(crate) fn says(&self, text: &str) {
+        let mut heard = self.heard();
+        if heard.text != text {
+            text.clone_into(&mut heard.text);
+        }
+    }
+
+    /// The agent wrote something that was not understood, which begins so. The first of a run is kept.
+    pub(crate) fn not_understood(&self, beginning: &str) {
+        self.heard().odd.get_or_insert_with(|| beginning.to_owned());
+    }
+
+    /// The last line that the agent wrote to stderr.
+    pub(crate) fn wrote_to_stderr(&self, line: Option<&str>) {
+        self.heard().stderr = line.map(str::to_owned);
+    }
+
+    fn acts(&self) {
+        let mut heard = self.heard();
+        heard.acted = true;
+        heard.waits = None;
+    }
+
+    /// Whether the agent said something, or called a tool.
+    pub(super) fn has_acted(&self) -> bool {
+        self.heard().acted
+    }
+
+    /// What the agent has said last.
+    pub(super) fn last_text(&self) -> String {
+        self.heard().text.clone()
+    }
+
+    /// The same for a run that is given up: with what the agent waits for.
+    pub(super) fn so_far(&self) -> String {
+        let heard = self.heard();
+        match &heard.waits {
+            None => heard.text.clone(),
+            Some(waits) if heard.text.is_empty() => format!("[{waits}]"),
+            Some(waits) => format!("{}\n\n[{waits}]", heard.text),
+        }
+    }
+
+    /// The error for an agent that has ended its turn without a word, where something that it wrote may tell why.
+    pub(super) fn silence(&self) -> Option<RpcError> {
+        let heard = self.heard();
+        let stderr = heard.stderr.as_deref().map(|line| excerpt(line.as_bytes()));
+        let stderr = stderr.map(|line| format!("; the last line of its stderr: {line}"));
+        match (&heard.odd, stderr) {
+            (Some(odd), stderr) => {
+                let text = format!(
+                    "the agent has ended its turn without a word that was understood; it wrote: {odd}{}",
+                    stderr.unwrap_or_default()
+                );
+                Some(RpcError::new(Kind::InternalError, text))
+            }
+            (None, Some(stderr)) => {
+                let error =
+                    RpcError::new(Kind::ModelFailed, format!("the agent has ended its turn without a word{stderr}"));
+                Some(error.with("provider", "agent").with("status", Value::Null).with("retryable", false))
+            }
+            (None, None) => None,
+        }
+    }
+
+    fn heard(&self) -> MutexGuard<'_, Heard> {
+        self.0.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Whether the answer to an event means that the run is to end.
-fn ends_run(error: &CallError) -> bool {
+/// Whether the answer of the host to an event or a question means that the run is to end.
+pub(crate) fn ends_run(error: &CallError) -> bool {
     match error {
         CallError::Closed => true,
         CallError::Answered(error) => {

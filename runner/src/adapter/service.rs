@@ -2,7 +2,8 @@
 //!
 //! A message that comes while the agent is at work is held until its turn has ended; then a further turn begins with it,
 //! before `run` is answered. Between runs it is kept for the next one. So nothing that was answered before `run` is
-//! missing in that run.
+//! missing in that run. Where a run fails or is cancelled there may be no next one: what its agent has not got then is
+//! refused, behind the answer to `run`, and stays the host's.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,6 +31,8 @@ use super::{Agent, TurnEnd};
 
 /// How long an agent may take to end in order once its answer is accepted, or its run has failed, in milliseconds.
 const END_MS: u64 = 2_000;
+/// How long the host may take to hear what a turn has used that was given up, in milliseconds.
+const TOLD_MS: u64 = 500;
 /// The most of the grace of a `cancel` that the agent gets, in milliseconds.
 const STOP_MS_MAX: u64 = 2_000;
 /// How long the end of the link waits for the agent to be gone, in milliseconds.
@@ -42,7 +45,13 @@ where
     W: AsyncWrite + Send + Unpin + 'static,
 {
     let shared = Arc::new(Shared {
-        state: Mutex::new(State { phase: Phase::New(agent), cancel_next: false, mail: Mailbox::default() }),
+        state: Mutex::new(State {
+            phase: Phase::New(agent),
+            cancel_next: false,
+            failed: false,
+            acted: false,
+            mail: Mailbox::default(),
+        }),
         working: watch::Sender::new(false),
         name,
     });
@@ -59,7 +68,8 @@ where
     let _ = timeout(Duration::from_millis(GONE_MS), working.wait_for(|working| !working)).await;
     let phase = std::mem::replace(&mut shared.state().phase, Phase::Gone);
     if let Phase::New(mut agent) | Phase::Ready(mut agent, _) = phase {
-        agent.stop(Duration::ZERO).await;
+        // Nobody is there to be told what it has used.
+        let _ = agent.stop(Duration::ZERO).await;
     }
     report
 }
@@ -75,6 +85,10 @@ struct State<A> {
     phase: Phase<A>,
     /// A cancel came while nothing ran: it is meant for the next run.
     cancel_next: bool,
+    /// The last run has failed, or was cancelled.
+    failed: bool,
+    /// The agent has said something, or called a tool, in one of its runs.
+    acted: bool,
     mail: Mailbox,
 }
 
@@ -159,6 +173,8 @@ async fn deliver<A: Agent>(
         let mut state = shared.state();
         match &state.phase {
             Phase::New(_) => return Err(RpcError::new(Kind::InvalidRequest, NOT_YET)),
+            // There may be none.
+            Phase::Ready(..) if state.failed => return Err(not_taken()),
             // The next run begins with it.
             Phase::Ready(..) | Phase::Gone => return state.mail.hold(params.message).map(|_| Empty {}),
             Phase::Running(_) => state.mail.hold(params.message)?,
@@ -168,10 +184,14 @@ async fn deliver<A: Agent>(
     tokio::select! {
         given = given => match given {
             Ok(()) => Ok(Empty {}),
-            Err(_) => Err(RpcError::new(Kind::InternalError, "the agent did not take the message")),
+            Err(_) => Err(not_taken()),
         },
         () = call.cancelled.cancelled() => Err(RpcError::new(Kind::Cancelled, "the call of `deliver_message` was cancelled")),
     }
+}
+
+fn not_taken() -> RpcError {
+    RpcError::new(Kind::InternalError, "the agent did not take the message: its run has failed, or was cancelled")
 }
 
 /// Why there is no run yet.
@@ -183,6 +203,8 @@ struct Lent<A> {
     agent: Option<A>,
     thread_id: ThreadId,
     stop: Stop,
+    /// The run has ended with an answer of its agent.
+    in_order: bool,
 }
 
 impl<A: Agent> Lent<A> {
@@ -205,23 +227,32 @@ impl<A: Agent> Lent<A> {
         }
         drop(state);
         shared.working.send_replace(true);
-        Ok(Self { shared, agent: Some(agent), thread_id, stop })
+        Ok(Self { shared, agent: Some(agent), thread_id, stop, in_order: false })
     }
 }
 
 impl<A> Drop for Lent<A> {
     fn drop(&mut self) {
         let Some(agent) = self.agent.take() else { return };
-        let waiting = {
+        let (kept, mut refused) = {
             let mut state = self.shared.state();
             state.phase = Phase::Ready(agent, self.thread_id);
-            state.mail.release()
+            state.failed = !self.in_order;
+            (state.mail.release(), state.mail.not_given())
         };
         self.shared.working.send_replace(false);
-        // What came too late for this run is kept for the next one; that is told behind the answer to this one.
-        if let (false, Ok(runtime)) = (waiting.is_empty(), tokio::runtime::Handle::try_current()) {
+        // What came too late for this run is kept for the next one, which follows where this one has ended in order.
+        let kept = if self.in_order {
+            kept
+        } else {
+            refused.extend(kept);
+            Vec::new()
+        };
+        // That is told behind the answer to this run.
+        if let (false, Ok(runtime)) = (kept.is_empty() && refused.is_empty(), tokio::runtime::Handle::try_current()) {
             runtime.spawn(async move {
-                for waiting in waiting {
+                drop(refused);
+                for waiting in kept {
                     let _ = waiting.send(());
                 }
             });
@@ -244,8 +275,9 @@ async fn run<A: Agent>(shared: Arc<Shared<A>>, mut params: RunParams, call: Call
         return Ok(cancelled(String::new()));
     }
     let prompt = Prompt::of_run(&mut params, shared.state().mail.take());
-    let RunParams { assistant, tools, agent: brief, .. } = params;
+    let RunParams { assistant, tools, agent: brief, output_schema, .. } = params;
     let run = Run::new(call.peer.clone(), thread_id, assistant, brief.unwrap_or_default(), tools);
+    let mut working = Box::pin(turns(&shared, agent, &run, prompt));
     let (ended, grace_ms) = tokio::select! {
         biased;
         () = stop.token.cancelled() => (Ok(None), stop.grace_ms.load(Ordering::Relaxed)),
@@ -255,19 +287,44 @@ async fn run<A: Agent>(shared: Arc<Shared<A>>, mut params: RunParams, call: Call
         over = run.over() => match over {
             Ended::Answer(structured) => {
                 let (stop_reason, content) = (StopReason::FinalAnswer, Content::Text(run.last_text()));
+                lent.in_order = true;
+                // It may come to its end by itself, and so tell what all of it has cost.
+                tokio::select! {
+                    biased;
+                    () = stop.token.cancelled() => {}
+                    () = call.cancelled.cancelled() => {}
+                    _ = timeout(Duration::from_millis(END_MS), &mut working) => {}
+                }
                 (Ok(Some(RunResult { stop_reason, content, structured: Some(structured) })), END_MS)
             }
             Ended::Failed(error) => (Err(error), END_MS),
         },
-        ended = turns(&shared, agent, &run, prompt) => match ended {
+        ended = &mut working => match ended {
             Ok(TurnEnd { stop_reason, text }) => {
-                return Ok(RunResult { stop_reason, content: Content::Text(text), structured: None });
+                let has_acted = {
+                    let mut state = shared.state();
+                    state.acted |= run.has_acted();
+                    state.acted
+                };
+                let is_silent = stop_reason == StopReason::Finished && text.trim().is_empty() && !has_acted;
+                // Of one that is to give an answer of a shape, the host asks for that.
+                match run.silence().filter(|_| is_silent && output_schema.is_none()) {
+                    Some(error) => (Err(error), END_MS),
+                    None => {
+                        lent.in_order = true;
+                        return Ok(RunResult { stop_reason, content: Content::Text(text), structured: None });
+                    }
+                }
             }
             Err(error) => (Err(error), END_MS),
         },
     };
-    agent.stop(Duration::from_millis(grace_ms)).await;
-    Ok(ended?.unwrap_or_else(|| cancelled(run.last_text())))
+    drop(working);
+    if let Some(used) = agent.stop(Duration::from_millis(grace_ms)).await {
+        // It may be the host that has ended it: then it wants no more of it.
+        let _ = timeout(Duration::from_millis(TOLD_MS), run.tell(used)).await;
+    }
+    Ok(ended?.unwrap_or_else(|| cancelled(run.so_far())))
 }
 
 /// A turn with the prompt, and one more for as long as messages have come meanwhile.
@@ -280,7 +337,7 @@ async fn turns<A: Agent>(
     loop {
         let ended = agent.turn(run, prompt).await?;
         let mut state = shared.state();
-        if state.mail.is_empty() {
+        if state.mail.is_empty() || run.is_over() {
             return Ok(ended);
         }
         prompt = Prompt::of_mail(state.mail.take());

@@ -33,7 +33,7 @@ impl Stderr {
             let Some(stderr) = stderr else { return };
             let mut lines = Lines::new(stderr, LINE_BYTES_MAX);
             let mut out = tokio::io::stderr();
-            // What cannot be read or passed on is the end of it; the agent's own end is told by its exit.
+            // What cannot be read is the end of it; the agent's own end is told by its exit. What cannot be passed on is kept.
             while let Ok(Some(line)) = lines.next().await {
                 let line = match line {
                     Line::Whole(line) => line,
@@ -52,6 +52,11 @@ impl Stderr {
             }
         });
         Self { last, task }
+    }
+
+    /// The last line so far.
+    pub(crate) fn last_line(&self) -> Option<String> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).back().cloned()
     }
 
     /// The last lines; to be asked when the agent has ended.

@@ -4,14 +4,14 @@ use std::collections::HashSet;
 use std::io;
 
 use assistant_protocol::error::{Kind as ErrorKind, RpcError};
-use assistant_protocol::types::{AgentEvent, Part, StopReason, Usage};
+use assistant_protocol::types::{AgentEvent, Part, RuleAction, StopReason, Usage};
 use serde_json::{Value, json};
 
 use super::failures::{model_failed, no_session};
 use super::internal;
 use super::kind::{Kind, Plan, Reader, Start, Told, mcp_server, text};
 use super::tokens::{of_anthropic as tokens, rest, sum};
-use super::wishes::{Role, Wish, Wishes};
+use super::wishes::{Role, Wanted, Wish, Wishes};
 use crate::adapter::TurnEnd;
 use crate::adapter::bridge::{CALL_MS, PERMISSION_TOOL, SERVER_NAME};
 use crate::adapter::process::Exit;
@@ -50,6 +50,8 @@ const TOOLS: &[(Role, &[&str])] = &[
     (Role::Todo, &["TodoWrite"]),
     (Role::Task, &["Task"]),
 ];
+/// Those of them without which a shell cannot read what runs in the background.
+const COMPANIONS: [&str; 2] = ["TaskOutput", "TaskStop"];
 /// Tools that change something: a definition that must not has none of them.
 const CHANGING: [&str; 4] = ["Bash", "Edit", "NotebookEdit", "Write"];
 /// What an assistant has whose definition says nothing of tools.
@@ -115,13 +117,8 @@ fn tools(start: &Start<'_>, plan: &mut Plan) -> io::Result<()> {
 fn permissions(wishes: &Wishes, plan: &mut Plan) -> Value {
     let mut names = Vec::new();
     let (mut allow, mut deny, mut ask) = (vec![format!("mcp__{SERVER_NAME}")], Vec::new(), Vec::new());
-    // Without a word about tools it only reads, and has what rules are about.
-    let unsaid: Vec<Wish> = match wishes.all {
-        true => Vec::new(),
-        false => READING.map(Wish::read).into_iter().chain(wishes.ruled.iter().cloned()).collect(),
-    };
-    if let Some(wanted) = wishes.wanted.as_ref().or((!wishes.all).then_some(&unsaid)) {
-        for wish in wanted {
+    if let Some(wanted) = listed(wishes) {
+        for wish in &wanted {
             let own = own_names(wish);
             if own.is_empty() {
                 plan.lacks(format!("the tool `{}`", wish.written), "Claude Code has no tool of this name");
@@ -145,10 +142,37 @@ fn permissions(wishes: &Wishes, plan: &mut Plan) -> Value {
     for wish in &wishes.asked {
         ask.extend(own_names(wish).iter().map(|name| with_pattern(name, wish)));
     }
+    ask.extend(judged(wishes).into_iter().map(str::to_owned));
     if wishes.readonly {
         deny.extend(CHANGING.map(str::to_owned));
     }
     json!({ "permissions": { "allow": allow, "deny": deny, "ask": ask } })
+}
+
+/// The tools that it has; none is all that there are.
+fn listed(wishes: &Wishes) -> Option<Vec<Wish>> {
+    match (&wishes.wanted, wishes.others) {
+        (Wanted::Some(wanted), _) => Some(wanted.clone()),
+        (_, Some(RuleAction::Deny)) => Some(wishes.ruled().cloned().collect()),
+        // Of each of them it can be told to ask.
+        (_, Some(RuleAction::Ask)) => {
+            Some(TOOLS.iter().flat_map(|(_, names)| *names).map(|name| Wish::read(name)).collect())
+        }
+        (Wanted::All, _) => None,
+        // Without a word about tools it only reads, and has what rules are about.
+        (Wanted::Unsaid, _) => Some(READING.map(Wish::read).into_iter().chain(wishes.ruled().cloned()).collect()),
+    }
+}
+
+/// The tools of which the host judges each call, also one that Claude Code would make without a word, as one that reads in
+/// its folder.
+fn judged(wishes: &Wishes) -> Vec<&'static str> {
+    let of_rules = wishes.rules.iter().flat_map(|(_, wish)| own_names(wish));
+    let all = TOOLS.iter().flat_map(|(_, names)| names.iter().copied()).filter(|_| !wishes.unasked());
+    let mut names: Vec<_> = of_rules.chain(all).filter(|name| !COMPANIONS.contains(name)).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 /// Whether it is a wish to read whatever there is. In the folder of the run it may without a word; for what is outside the
@@ -173,7 +197,7 @@ fn own_names(wish: &Wish) -> Vec<&'static str> {
 
 fn with_pattern(name: &str, wish: &Wish) -> String {
     match &wish.pattern {
-        Some(pattern) if name != "TaskOutput" && name != "TaskStop" => format!("{name}({pattern})"),
+        Some(pattern) if !COMPANIONS.contains(&name) => format!("{name}({pattern})"),
         Some(_) | None => name.to_owned(),
     }
 }
@@ -187,6 +211,8 @@ struct Output {
     counted: HashSet<String>,
     told: Usage,
     last_text: String,
+    /// It has asked its model, as far as it tells.
+    asking: bool,
     /// What all of it cost was told.
     paid: bool,
     result: Option<Value>,
@@ -197,9 +223,14 @@ impl Reader for Output {
         let mut told = Vec::new();
         match text(line, "type") {
             Some("system") if text(line, "subtype") == Some("api_retry") => {
+                // It got nothing of it.
+                self.asking = false;
                 told.push(retry(line));
             }
-            Some("system") => told.extend(text(line, "session_id").map(|id| Told::Session(id.to_owned()))),
+            Some("system") => {
+                self.asking |= text(line, "subtype") == Some("init");
+                told.extend(text(line, "session_id").map(|id| Told::Session(id.to_owned())));
+            }
             Some("assistant") => self.assistant(line, &mut told),
             Some("user") => self.results(line, &mut told),
             Some("result") => {
@@ -215,7 +246,11 @@ impl Reader for Output {
 
     fn unpaid(&self) -> Option<AgentEvent> {
         let unknown = AgentEvent::Usage { usage: Usage::default(), calls: 0, cost_usd: None, model: None };
-        (self.result.is_none() && !self.paid && !self.counted.is_empty()).then_some(unknown)
+        (self.result.is_none() && !self.paid && (self.asking || !self.counted.is_empty())).then_some(unknown)
+    }
+
+    fn said(&self) -> &str {
+        &self.last_text
     }
 
     fn end(&mut self, exit: &Exit) -> Result<TurnEnd, RpcError> {
@@ -267,8 +302,9 @@ fn retry(line: &Value) -> Told {
     if status == Some(401) && attempt >= REFUSED_MAX {
         return Told::Failed(model_failed(&KIND, "401: the API refuses its login", Some(401)));
     }
+    let unreached = status.is_none();
     let status = status.map_or("no answer".to_owned(), |status| format!("status {status}"));
-    Told::Progress(format!("Claude Code asks its model again, for the {attempt}. time: {status}"))
+    Told::Waits { text: format!("Claude Code asks its model again, for the {attempt}. time: {status}"), unreached }
 }
 
 impl Output {

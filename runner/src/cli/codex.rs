@@ -7,14 +7,14 @@ use std::collections::HashSet;
 use std::io;
 
 use assistant_protocol::error::RpcError;
-use assistant_protocol::types::{AgentEvent, Part, StopReason, Usage};
+use assistant_protocol::types::{AgentEvent, Part, RuleAction, StopReason, Usage};
 use serde_json::{Value, json};
 
 use super::failures::{model_failed, no_session};
 use super::internal;
 use super::kind::{Kind, Plan, Reader, Start, Told, text};
 use super::tokens::rest;
-use super::wishes::{Role, Wishes};
+use super::wishes::{Role, Wanted, Wish, Wishes};
 use crate::adapter::TurnEnd;
 use crate::adapter::bridge::{CALL_MS, SERVER_NAME};
 use crate::adapter::process::Exit;
@@ -36,6 +36,8 @@ pub(super) const KIND: Kind = Kind {
 const NO_SESSION: &str = "no rollout found";
 /// How it begins to say that it tries again.
 const TRIES_AGAIN: &str = "Reconnecting";
+/// What it says then where nothing answers it, in lower case.
+const UNREACHED: [&str; 3] = ["waiting for network", "connection failed", "error sending request"];
 /// What it says where the model's answer reached its bound.
 const TOO_SHORT: &str = "reason: max_output_tokens";
 
@@ -102,8 +104,14 @@ fn tools(start: &Start<'_>, plan: &mut Plan) {
 fn sandbox(wishes: &Wishes, plan: &mut Plan) {
     // A wish for some commands or files only is none for all of them.
     let wants = |role: Role| {
-        let whole = |wish: &super::wishes::Wish| wish.role == Some(role) && wish.pattern.is_none();
-        wishes.wanted.as_ref().is_some_and(|wanted| wanted.iter().any(whole)) && wishes.has(role)
+        let whole = |wish: &Wish| wish.role == Some(role) && wish.pattern.is_none();
+        let wanted = match &wishes.wanted {
+            Wanted::Unsaid => false,
+            Wanted::All => true,
+            Wanted::Some(wanted) => wanted.iter().any(whole),
+        };
+        let asks = wishes.rules.iter().any(|(does, wish)| *does != RuleAction::Allow && wish.role == Some(role));
+        wanted && wishes.unasked() && !asks && wishes.has(role)
     };
     let writes = !wishes.by_rules && [Role::Edit, Role::Write, Role::Run].into_iter().any(wants);
     set(plan, "sandbox_mode", if writes { "workspace-write" } else { "read-only" });
@@ -121,13 +129,15 @@ fn sandbox(wishes: &Wishes, plan: &mut Plan) {
     lacks(wishes, plan);
 }
 
-/// The definition wants no tool of the agent's own.
+/// The definition wants no tool of the agent's own, or none unasked.
 fn none_at_all(wishes: &Wishes) -> bool {
-    wishes.wanted.as_ref().is_some_and(Vec::is_empty)
+    let allows = wishes.rules.iter().any(|(does, _)| *does == RuleAction::Allow);
+    wishes.wanted == Wanted::Some(Vec::new()) || !(wishes.unasked() || allows)
 }
 
 fn lacks(wishes: &Wishes, plan: &mut Plan) {
-    for wish in wishes.wanted.iter().flatten() {
+    let wanted = if let Wanted::Some(wanted) = &wishes.wanted { wanted.as_slice() } else { &[] };
+    for wish in wanted {
         let why = match (&wish.pattern, wish.role) {
             (_, None) => "Codex has no tool of this name",
             (Some(_), Some(Role::Run | Role::Edit | Role::Write)) => {
@@ -149,8 +159,9 @@ fn lacks(wishes: &Wishes, plan: &mut Plan) {
         plan.lacks(format!("`{}` only after asking", wish.written), "Codex asks nobody here; its sandbox decides");
     }
     if wishes.by_rules {
-        plan.lacks("rules for calls", "Codex knows none: its sandbox is read-only");
-    } else if wishes.wanted.is_none() && !wishes.readonly {
+        let why = if none_at_all(wishes) { "it runs no command" } else { "its sandbox is read-only" };
+        plan.lacks("rules for calls", format!("Codex knows none: {why}"));
+    } else if wishes.wanted == Wanted::Unsaid && !wishes.readonly {
         plan.lacks(
             "commands that change something",
             "the definition names no tools, and Codex asks nobody here: its sandbox is read-only",
@@ -191,13 +202,19 @@ impl Reader for Output {
                 vec![Told::Event(self.usage(&line["usage"])), Told::Done]
             }
             Some("turn.failed") => {
+                // It got nothing of that call.
+                self.uncounted = false;
                 self.error = text(&line["error"], "message").map(str::to_owned).or(self.error.take());
                 vec![Told::Done]
             }
             Some("error") => {
                 self.error = text(line, "message").map(str::to_owned);
                 let waits = self.error.as_deref().filter(|error| error.starts_with(TRIES_AGAIN));
-                waits.map(|error| Told::Progress(format!("Codex: {error}"))).into_iter().collect()
+                let waits = waits.map(|error| Told::Waits {
+                    text: format!("Codex: {error}"),
+                    unreached: UNREACHED.iter().any(|words| error.to_ascii_lowercase().contains(words)),
+                });
+                waits.into_iter().collect()
             }
             Some(_) | None => Vec::new(),
         }
@@ -205,6 +222,19 @@ impl Reader for Output {
 
     fn used(&self) -> Option<Usage> {
         self.now.or(self.before)
+    }
+
+    fn unpaid(&self) -> Option<AgentEvent> {
+        (self.uncounted && !self.done).then_some(AgentEvent::Usage {
+            usage: Usage::default(),
+            calls: 1,
+            cost_usd: None,
+            model: None,
+        })
+    }
+
+    fn said(&self) -> &str {
+        &self.last_text
     }
 
     fn end(&mut self, exit: &Exit) -> Result<TurnEnd, RpcError> {
@@ -352,6 +382,12 @@ mod tests {
         check(patterns, &format!("{reads} {alone}"), &lacks);
         let rules = json!({ "tools": ["Bash"], "rules": [{ "action": "deny", "tool": "Bash", "pattern": "rm*" }] });
         check(rules, &format!("{reads} {alone}"), &["rules for calls"]);
+        check(json!({ "tools": ["*"] }), &web, &["the network for commands"]);
+        let all = |action: &str| json!({ "rules": [{ "action": action, "tool": "*" }] });
+        check(all("allow"), &web, &["the network for commands"]);
+        let nothing = format!("{reads} {alone} --disable shell_tool --disable unified_exec");
+        check(all("ask"), &nothing, &["rules for calls"]);
+        check(all("deny"), &nothing, &["rules for calls"]);
     }
 
     #[test]

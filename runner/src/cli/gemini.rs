@@ -7,13 +7,13 @@ use std::fmt::Write;
 use std::io;
 
 use assistant_protocol::error::RpcError;
-use assistant_protocol::types::{AgentBrief, AgentEvent, AgentRule, Part, RuleAction, StopReason, ToolSpec, Usage};
+use assistant_protocol::types::{AgentBrief, AgentEvent, Part, RuleAction, StopReason, ToolSpec, Usage};
 use serde_json::{Value, json};
 
 use super::failures::{model_failed, no_session};
 use super::internal;
 use super::kind::{Kind, Plan, Reader, Start, Told, mcp_server, text};
-use super::wishes::{Role, Wish, Wishes, role};
+use super::wishes::{Role, Wanted, Wish, Wishes};
 use crate::adapter::TurnEnd;
 use crate::adapter::bridge::{CALL_MS, SERVER_NAME};
 use crate::adapter::process::Exit;
@@ -150,21 +150,25 @@ fn policy(brief: &AgentBrief, tools: &[ToolSpec], plan: &mut Plan) -> io::Result
     let wishes = Wishes::of(brief, tools);
     let mut policy = Policy::default();
     policy.rule("*", None, false);
+    let unasked = wishes.unasked();
     match &wishes.wanted {
-        Some(wanted) => {
+        Wanted::Some(wanted) => {
             for wish in wanted {
-                if !policy.wish(wish, true) {
-                    let why = if wish.role.is_some() {
-                        "Gemini CLI knows no such pattern"
-                    } else {
-                        "Gemini CLI has no tool of this name"
-                    };
-                    plan.lacks(format!("the tool `{}`", wish.written), why);
-                }
+                let why = match policy.wish(wish, unasked) {
+                    true => continue,
+                    false if wish.role.is_some() => "Gemini CLI knows no such pattern",
+                    false => "Gemini CLI has no tool of this name",
+                };
+                plan.lacks(format!("the tool `{}`", wish.written), why);
             }
         }
-        None => {
-            for name in UNASKED.iter().flat_map(|role| names(*role)) {
+        Wanted::All => {
+            for name in TOOLS.iter().flat_map(|(_, names)| *names).filter(|_| unasked) {
+                policy.rule(name, None, true);
+            }
+        }
+        Wanted::Unsaid => {
+            for name in UNASKED.iter().flat_map(|role| names(*role)).filter(|_| unasked) {
                 policy.rule(name, None, true);
             }
             if !wishes.by_rules && !wishes.readonly {
@@ -175,11 +179,17 @@ fn policy(brief: &AgentBrief, tools: &[ToolSpec], plan: &mut Plan) -> io::Result
             }
         }
     }
-    for AgentRule { action, tool, pattern } in &brief.rules {
-        let pattern = pattern.clone().filter(|pattern| pattern != "*");
-        let wish = Wish { written: tool.clone(), name: tool.clone(), pattern, role: role(tool) };
-        if !policy.wish(&wish, *action == RuleAction::Allow) && tool != "*" && !tool.starts_with("mcp__") {
-            plan.lacks(format!("the rule for `{tool}`"), "Gemini CLI has no such tool, or knows no such pattern");
+    if wishes.others == Some(RuleAction::Ask) {
+        let why = "Gemini CLI asks nobody here: what no other rule allows is forbidden";
+        plan.lacks("everything only after asking", why);
+    }
+    for (action, wish) in &wishes.rules {
+        if *action == RuleAction::Ask {
+            plan.lacks(format!("`{}` only after asking", wish.written), "Gemini CLI asks nobody here: it is forbidden");
+        }
+        if !policy.wish(wish, *action == RuleAction::Allow) {
+            let why = "Gemini CLI has no such tool, or knows no such pattern";
+            plan.lacks(format!("the rule for `{}`", wish.written), why);
         }
     }
     for wish in &wishes.denied {
@@ -210,13 +220,18 @@ struct Output {
     text: String,
     by_way_back: HashSet<String>,
     open: HashSet<String>,
+    /// Its model was asked, which is not told.
+    asking: bool,
     result: Option<Value>,
 }
 
 impl Reader for Output {
     fn line(&mut self, line: &Value) -> Vec<Told> {
         match text(line, "type") {
-            Some("init") => text(line, "session_id").map(|id| Told::Session(id.to_owned())).into_iter().collect(),
+            Some("init") => {
+                self.asking = true;
+                text(line, "session_id").map(|id| Told::Session(id.to_owned())).into_iter().collect()
+            }
             Some("message") if text(line, "role") == Some("assistant") => {
                 let said = text(line, "content").unwrap_or_default();
                 if line["delta"] != true {
@@ -232,15 +247,24 @@ impl Reader for Output {
                 Vec::new()
             }
             Some("result") => {
+                self.asking = false;
                 self.result = Some(line.clone());
                 let usage =
                     AgentEvent::Usage { usage: tokens(&line["stats"]), calls: 0, cost_usd: None, model: model(line) };
-                let mut told = self.said();
+                let mut told = self.has_said();
                 told.extend([Told::Event(usage), Told::Done]);
                 told
             }
             Some(_) | None => Vec::new(),
         }
+    }
+
+    fn unpaid(&self) -> Option<AgentEvent> {
+        (self.asking && self.result.is_none()).then(called_once)
+    }
+
+    fn said(&self) -> &str {
+        &self.text
     }
 
     fn end(&mut self, exit: &Exit) -> Result<TurnEnd, RpcError> {
@@ -266,7 +290,7 @@ const AUTH_EXIT: i32 = 41;
 
 impl Output {
     /// What it has said is whole; its model was called for it.
-    fn said(&mut self) -> Vec<Told> {
+    fn has_said(&mut self) -> Vec<Told> {
         if self.text.is_empty() {
             return Vec::new();
         }
@@ -276,9 +300,10 @@ impl Output {
     fn called(&mut self, line: &Value) -> Vec<Told> {
         let mut told = Vec::new();
         if self.open.is_empty() {
-            told.extend(if self.text.is_empty() { vec![Told::Event(called_once())] } else { self.said() });
+            told.extend(if self.text.is_empty() { vec![Told::Event(called_once())] } else { self.has_said() });
         }
         self.text.clear();
+        self.asking = false;
         let (id, name) = (text(line, "tool_id").unwrap_or_default(), text(line, "tool_name").unwrap_or_default());
         self.open.insert(id.to_owned());
         if name.starts_with(&format!("mcp_{SERVER_NAME}_")) {
@@ -293,6 +318,7 @@ impl Output {
     fn answered(&mut self, line: &Value) -> Vec<Told> {
         let id = text(line, "tool_id").unwrap_or_default();
         self.open.remove(id);
+        self.asking |= self.open.is_empty();
         if self.by_way_back.remove(id) {
             return Vec::new();
         }
@@ -324,49 +350,4 @@ fn tokens(stats: &Value) -> Usage {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Rules in short, as they are ordered, without those that are always there.
-    fn check(brief: Value, rules: &[&str], lacks: &[&str]) {
-        let brief = serde_json::from_value(brief).expect("a brief");
-        let mut plan = Plan::default();
-        let text = policy(&brief, &[], &mut plan).expect("few enough");
-        let rules_: Vec<String> = text.split("[[rule]]").skip(1).map(short).collect();
-        let [all, rules_ @ .., ours] = rules_.as_slice() else { panic!("{text}") };
-        assert_eq!((all.as_str(), ours.as_str()), ("deny *", "allow mcp_assistants_*"));
-        assert_eq!(rules_, rules);
-        assert_eq!(plan.lacks.iter().map(|(what, _)| what.as_str()).collect::<Vec<_>>(), lacks);
-    }
-
-    fn short(rule: &str) -> String {
-        let value = |name: &str| {
-            let line = rule.lines().find_map(|line| line.strip_prefix(&format!("{name} = ")));
-            line.map(|value| value.trim_matches('"').to_owned())
-        };
-        let prefix = value("commandPrefix").map(|prefix| format!(" {prefix}")).unwrap_or_default();
-        format!("{} {}{prefix}", value("decision").expect("is there"), value("toolName").expect("is there"))
-    }
-
-    #[test]
-    fn definitions_are_said_in_its_terms() {
-        check(json!({ "tools": [] }), &[], &[]);
-        let brief = json!({
-            "tools": ["Bash(git log:*)", "Write(src/**)", "Frob"], "disallowed_tools": ["Bash(git log -p:*)"], "ask_tools": ["Edit"],
-        });
-        let rules = ["allow run_shell_command git log", "deny run_shell_command git log -p", "deny replace"];
-        check(brief, &rules, &["the tool `Write(src/**)`", "the tool `Frob`", "`Edit` only after asking"]);
-        // What cannot be said is not allowed, and forbidden as a whole.
-        let brief = json!({ "tools": ["Bash"], "disallowed_tools": ["Bash(*--force*)"] });
-        check(brief, &["allow run_shell_command", "deny run_shell_command"], &[]);
-        let brief = json!({ "tools": ["Write"], "readonly": true });
-        check(brief, &["allow write_file", "deny replace", "deny write_file", "deny run_shell_command"], &[]);
-    }
-
-    #[test]
-    fn what_it_cannot_order_is_refused() {
-        let rules: Vec<Value> = (0..600).map(|_| json!({ "action": "deny", "tool": "bash" })).collect();
-        let brief = serde_json::from_value(json!({ "rules": rules })).expect("a brief");
-        assert!(policy(&brief, &[], &mut Plan::default()).is_err());
-    }
-}
+mod tests;

@@ -88,8 +88,13 @@ impl Plan {
 pub(super) enum Told {
     /// Something that the host is to know.
     Event(AgentEvent),
-    /// What it waits for.
-    Progress(String),
+    /// It asks its model again.
+    Waits {
+        /// What it tells of that.
+        text: String,
+        /// Nothing answers it.
+        unreached: bool,
+    },
     /// The session that the agent works in.
     Session(String),
     /// The turn is done: the program is to exit now.
@@ -103,15 +108,16 @@ pub(super) trait Reader: Send {
     /// Takes a line, and gives what it tells.
     fn line(&mut self, line: &Value) -> Vec<Told>;
 
+    /// What it has said last, as far as it has come.
+    fn said(&self) -> &str;
+
     /// What the session has used by now, for agents that tell no more than that.
     fn used(&self) -> Option<Usage> {
         None
     }
 
-    /// What is to be told where the turn fails: that something was used whose cost is not known.
-    fn unpaid(&self) -> Option<AgentEvent> {
-        None
-    }
+    /// What is to be told where the turn fails or is given up: that something was used whose cost is not known.
+    fn unpaid(&self) -> Option<AgentEvent>;
 
     /// How the turn has ended: called once, when the program has exited.
     fn end(&mut self, exit: &Exit) -> Result<TurnEnd, RpcError>;

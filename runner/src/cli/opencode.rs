@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::failures::{model_failed, no_session};
 use super::internal;
 use super::kind::{Kind, Plan, Reader, Start, Told, text};
-use super::wishes::{Role, Wish, Wishes, role};
+use super::wishes::{Role, Wanted, Wish, Wishes};
 use crate::adapter::TurnEnd;
 use crate::adapter::bridge::{CALL_MS, SERVER_NAME};
 use crate::adapter::process::Exit;
@@ -106,16 +106,25 @@ fn permissions(brief: &AgentBrief, tools: &[ToolSpec], plan: &mut Plan) -> Value
     let mut map = Map::new();
     map.insert("*".to_owned(), "deny".into());
     map.insert(format!("{SERVER_NAME}_*"), "allow".into());
+    let unasked = wishes.unasked();
     match &wishes.wanted {
-        Some(wanted) => {
+        Wanted::Some(wanted) => {
             for wish in wanted {
-                if !add(&mut map, wish, "allow") {
+                if wish.role.is_none() {
                     plan.lacks(format!("the tool `{}`", wish.written), "opencode has no tool of this name");
+                }
+                if unasked {
+                    add(&mut map, wish, "allow");
                 }
             }
         }
-        None => {
-            for name in UNASKED.iter().flat_map(|role| names(*role)) {
+        Wanted::All => {
+            for name in PERMISSIONS.iter().flat_map(|(_, names)| *names).filter(|_| unasked) {
+                map.insert((*name).to_owned(), "allow".into());
+            }
+        }
+        Wanted::Unsaid => {
+            for name in UNASKED.iter().flat_map(|role| names(*role)).filter(|_| unasked) {
                 map.insert((*name).to_owned(), "allow".into());
             }
             if !wishes.by_rules && !wishes.readonly {
@@ -126,14 +135,15 @@ fn permissions(brief: &AgentBrief, tools: &[ToolSpec], plan: &mut Plan) -> Value
             }
         }
     }
-    for rule in &brief.rules {
-        let action = if rule.action == RuleAction::Allow { "allow" } else { "deny" };
-        let (name, pattern) = (rule.tool.clone(), rule.pattern.clone().filter(|pattern| pattern != "*"));
-        let wish = Wish { written: rule.tool.clone(), role: role(&name), name, pattern };
-        if rule.action == RuleAction::Ask {
+    if wishes.others == Some(RuleAction::Ask) {
+        let why = "opencode asks nobody here: what no other rule allows is forbidden";
+        plan.lacks("everything only after asking", why);
+    }
+    for (action, wish) in &wishes.rules {
+        if *action == RuleAction::Ask {
             plan.lacks(format!("`{}` only after asking", wish.written), "opencode asks nobody here: it is forbidden");
         }
-        if !add(&mut map, &wish, action) && wish.name != "*" && !wish.name.starts_with("mcp__") {
+        if !add(&mut map, wish, if *action == RuleAction::Allow { "allow" } else { "deny" }) {
             plan.lacks(format!("the rule for `{}`", wish.written), "opencode has no tool of this name");
         }
     }
@@ -193,6 +203,8 @@ fn spelled(pattern: &str) -> Vec<String> {
 #[derive(Default)]
 struct Output {
     last_text: String,
+    /// Its model was asked, and what that has used is not told.
+    asking: bool,
     reason: Option<String>,
     error: Option<(String, Option<u16>)>,
 }
@@ -202,7 +214,10 @@ impl Reader for Output {
         let part = &line["part"];
         let mut told: Vec<Told> = text(line, "sessionID").map(|id| Told::Session(id.to_owned())).into_iter().collect();
         match text(line, "type") {
-            Some("step_start") => self.last_text.clear(),
+            Some("step_start") => {
+                self.asking = true;
+                self.last_text.clear();
+            }
             // It writes to its model by itself, too.
             Some("text") if part["synthetic"] != true => {
                 let said = text(part, "text").unwrap_or_default();
@@ -215,6 +230,7 @@ impl Reader for Output {
             }
             Some("tool_use") => told.extend(called(part)),
             Some("step_finish") => {
+                self.asking = false;
                 self.reason = text(part, "reason").map(str::to_owned);
                 // It has got over it, as by shortening the conversation.
                 self.error = None;
@@ -227,10 +243,20 @@ impl Reader for Output {
                 let said = text(data, "message").or_else(|| text(&line["error"], "name")).unwrap_or("an error");
                 let status = data["statusCode"].as_u64().and_then(|status| u16::try_from(status).ok());
                 self.error = Some((said.to_owned(), status));
+                // It got nothing of that call.
+                self.asking = false;
             }
             Some(_) | None => {}
         }
         told
+    }
+
+    fn unpaid(&self) -> Option<AgentEvent> {
+        self.asking.then_some(AgentEvent::Usage { usage: Usage::default(), calls: 1, cost_usd: None, model: None })
+    }
+
+    fn said(&self) -> &str {
+        &self.last_text
     }
 
     fn end(&mut self, exit: &Exit) -> Result<TurnEnd, RpcError> {
@@ -318,5 +344,14 @@ mod tests {
         ] });
         let bash = json!({ "*": "allow", "rm *": "deny" });
         check(rules, json!({ "read": "allow", "bash": bash, "edit": "deny" }), &["`edit` only after asking"]);
+        let all: Map<_, _> =
+            PERMISSIONS.iter().flat_map(|(_, names)| *names).map(|name| ((*name).to_owned(), "allow".into())).collect();
+        let all = Value::Object(all);
+        check(json!({ "tools": ["*"] }), all.clone(), &[]);
+        check(json!({ "rules": [{ "action": "allow", "tool": "*" }] }), all, &[]);
+        let ask = json!({ "rules": [{ "action": "ask", "tool": "*" }, { "action": "allow", "tool": "grep" }] });
+        check(ask, json!({ "grep": "allow" }), &["everything only after asking"]);
+        let deny = json!({ "tools": ["Read"], "rules": [{ "action": "allow", "tool": "read" }, { "action": "deny", "tool": "*" }] });
+        check(deny, json!({}), &[]);
     }
 }

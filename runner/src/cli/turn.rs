@@ -1,19 +1,24 @@
 //! One run of an agent's program: the prompt goes in, what it writes is told to the host, and its end is an answer.
 
+use std::collections::HashMap;
 use std::io;
 use std::time::Duration;
 
 use assistant_protocol::error::RpcError;
 use assistant_protocol::types::AgentEvent;
+use assistant_protocol::wire::excerpt;
 use serde_json::Value;
 use tokio::io::AsyncWriteExt;
 use tokio::process::ChildStdin;
 use tokio::time::{Instant, sleep_until};
 
-use super::kind::{Reader, Start, Told};
+use super::failures::model_failed;
+use super::kind::{Kind, Reader, Start, Told};
+use super::reach::Reach;
 use super::{CliAgent, internal};
 use crate::adapter::bridge::Bridge;
-use crate::adapter::lines::{LINE_BYTES_MAX, Line, Lines, excerpt};
+use crate::adapter::ids::Ids;
+use crate::adapter::lines::{LINE_BYTES_MAX, Line, Lines};
 use crate::adapter::process::{Launch, Process};
 use crate::adapter::{Prompt, Run, TurnEnd};
 
@@ -44,7 +49,7 @@ impl CliAgent {
             used: self.used,
         };
         let mut plan = (self.kind.plan)(&start).map_err(failed)?;
-        let mut reader = (self.kind.reader)(&start);
+        let reader = self.reader.insert((self.kind.reader)(&start));
         let (mut text, pictures) = prompt.text();
         if pictures > 0 {
             plan.lacks("pictures", format!("{} takes them by path only; their lines tell of them", self.kind.title));
@@ -71,65 +76,133 @@ impl CliAgent {
         let args = plan.args.into_iter().chain(self.more.iter().cloned()).collect();
         let launch = Launch { program: self.program.clone(), args, env, dir };
         let process = self.process.insert(Process::start(&self.own, &launch).map_err(failed)?);
-        let played = play(process, run, &mut prompt, text, reader.as_mut(), &mut self.session);
+        // What the last turn has left without a result gets none any more.
+        self.calls.open.clear();
+        let telling = Telling { run, session: &mut self.session, calls: &mut self.calls };
+        let played = play(self.kind, process, telling, &mut prompt, text, reader.as_mut());
         let played = run.with_tools(bridge, self.kind.asks_permission, played).await;
-        self.used = reader.used();
-        if let (Err(_), Some(event)) = (&played, reader.unpaid()) {
-            // It may be the host that has ended it: then it wants no more of it.
-            let _ = run.tell(event).await;
-        }
         if played.is_ok() {
             self.process = None;
+            // Else it tells when the agent is stopped.
+            self.used = self.reader.take().and_then(|reader| reader.used());
         }
         played
     }
 }
 
+/// Calls that wait for their results; beyond them results are told by the agent's own ids.
+const OPEN_MAX: usize = 1_024;
+
+/// Calls of an agent's own tools, by ids that no other call of this runner has.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    ids: Ids,
+    /// Those that are not answered: by the agent's own ids, the ids that were told.
+    open: HashMap<String, String>,
+}
+
+impl Calls {
+    fn told(&mut self, mut event: AgentEvent) -> AgentEvent {
+        match &mut event {
+            AgentEvent::ToolCall { call_id, .. } => {
+                let told = self.ids.new_id(call_id);
+                let own = std::mem::replace(call_id, told.clone());
+                if self.open.len() < OPEN_MAX || self.open.contains_key(&own) {
+                    self.open.insert(own, told);
+                }
+            }
+            AgentEvent::ToolResult { call_id, .. } => {
+                if let Some(told) = self.open.remove(call_id) {
+                    *call_id = told;
+                }
+            }
+            AgentEvent::Session { .. }
+            | AgentEvent::Text { .. }
+            | AgentEvent::Reasoning { .. }
+            | AgentEvent::Usage { .. }
+            | AgentEvent::Lacks { .. }
+            | AgentEvent::Other => {}
+        }
+        event
+    }
+}
+
+/// Where what a program writes is told.
+struct Telling<'a> {
+    run: &'a Run,
+    session: &'a mut Option<String>,
+    calls: &'a mut Calls,
+}
+
+impl Telling<'_> {
+    /// Tells one thing; true where the turn is done.
+    async fn tell(&mut self, told: Told, said: &str) -> Result<bool, RpcError> {
+        match told {
+            Told::Event(event) => {
+                if matches!(event, AgentEvent::Text { .. }) {
+                    self.run.says(said);
+                }
+                self.run.tell(self.calls.told(event)).await?;
+            }
+            Told::Waits { text, .. } => self.run.waits(text).await,
+            Told::Session(id) if self.session.as_ref() != Some(&id) => {
+                *self.session = Some(id.clone());
+                self.run.tell(AgentEvent::Session { session_id: id }).await?;
+            }
+            Told::Session(_) => {}
+            Told::Failed(error) => return Err(error),
+            Told::Done => return Ok(true),
+        }
+        Ok(false)
+    }
+}
+
 /// Feeds and reads a program until it has exited.
 async fn play(
+    kind: &Kind,
     process: &mut Process,
-    run: &Run,
+    mut telling: Telling<'_>,
     prompt: &mut Prompt,
     text: String,
     reader: &mut dyn Reader,
-    session: &mut Option<String>,
 ) -> Result<TurnEnd, RpcError> {
     let lost = || internal("the agent was started without pipes");
     let (stdin, stdout) = (process.stdin.take().ok_or_else(lost)?, process.stdout.take().ok_or_else(lost)?);
     let mut lines = Lines::new(stdout, LINE_BYTES_MAX);
     let mut feeding = Box::pin(feed(stdin, text));
     let (mut fed, mut open, mut exit) = (false, true, None);
-    let mut odd = 0;
-    // Past it the program has had the time that it gets.
+    let (mut odd, mut reach) = (Odd::default(), Reach::default());
+    // Past it the program has had the time that it gets, whatever it still writes; once it has exited, the rest of its output.
     let mut deadline: Option<Instant> = None;
+    // Past it nothing more comes of one that has exited.
+    let mut drained: Option<Instant> = None;
+    let mut killed = false;
     while open || exit.is_none() {
-        let late = async {
-            match deadline {
-                Some(at) => sleep_until(at).await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             biased;
-            given = &mut feeding, if !fed => {
-                fed = true;
-                // One that does not read its prompt tells by its exit why.
-                if given.is_ok() {
-                    prompt.given();
+            // One that does not read its prompt tells by its exit why.
+            _ = &mut feeding, if !fed => fed = true,
+            () = until(deadline) => {
+                if exit.is_none() && !std::mem::replace(&mut killed, true) {
+                    process.end(Duration::ZERO).await;
+                } else if open {
+                    // A stranger holds its output.
+                    open = false;
+                } else {
+                    break;
                 }
+                deadline = Some(after(DRAIN_MS));
+            }
+            () = until(reach.until()) => {
+                return Err(model_failed(kind, &reach.words(), None).with("retryable", true));
             }
             line = lines.next(), if open => match line {
                 Ok(Some(line)) => for told in read(reader, line, &mut odd) {
-                    match told {
-                        Told::Event(event) => run.tell(event).await?,
-                        Told::Progress(text) => run.progress(text, None).await,
-                        Told::Session(id) if session.as_ref() != Some(&id) => {
-                            *session = Some(id.clone());
-                            run.tell(AgentEvent::Session { session_id: id }).await?;
-                        }
-                        Told::Session(_) => {}
-                        Told::Failed(error) => return Err(error),
-                        Told::Done => deadline = deadline.or_else(|| Some(after(EXIT_MS))),
+                    // It has begun, and so it has its prompt: one that is written may still be in the pipe.
+                    prompt.given();
+                    reach.hears(&told, Instant::now());
+                    if telling.tell(told, reader.said()).await? {
+                        deadline = deadline.or_else(|| Some(after(EXIT_MS)));
                     }
                 },
                 Ok(None) | Err(_) => {
@@ -139,23 +212,30 @@ async fn play(
             },
             exited = process.exited(), if exit.is_none() => {
                 exit = Some(exited.map_err(|error| internal(format!("the agent cannot be waited for: {error}")))?);
-                deadline = Some(after(DRAIN_MS));
+                (deadline, drained) = (Some(after(EXIT_MS)), Some(after(DRAIN_MS)));
             }
-            () = late => match exit {
-                // A stranger holds its output.
-                Some(_) => open = false,
-                None => {
-                    process.end(Duration::ZERO).await;
-                    deadline = Some(after(DRAIN_MS));
-                }
-            },
+            () = until(drained) => open = false,
         }
     }
-    if odd > ODD_LINES_TOLD {
-        crate::complain(&format!("the agent wrote {odd} lines that are no JSON objects"));
+    if odd.lines > ODD_LINES_TOLD {
+        crate::complain(&format!("the agent wrote {} lines that are no JSON objects", odd.lines));
     }
     let exit = exit.ok_or_else(|| internal("the agent did not end"))?;
-    reader.end(&exit)
+    telling.run.wrote_to_stderr(exit.stderr.lines().last());
+    let Some(first) = odd.first else { return reader.end(&exit) };
+    telling.run.not_understood(&first);
+    reader.end(&exit).map_err(|mut error| {
+        error.message =
+            format!("{}\nIt wrote {} lines that are no JSON objects; the first: {first}", error.message, odd.lines);
+        error
+    })
+}
+
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
+        None => std::future::pending().await,
+    }
 }
 
 fn after(ms: u64) -> Instant {
@@ -168,8 +248,16 @@ async fn feed(mut stdin: ChildStdin, text: String) -> io::Result<()> {
     stdin.flush().await
 }
 
+/// Lines that are no JSON objects.
+#[derive(Default)]
+struct Odd {
+    lines: u64,
+    /// The beginning of the first of them.
+    first: Option<String>,
+}
+
 /// What a line tells; one that is no JSON object is passed over, and told to people.
-fn read(reader: &mut dyn Reader, line: Line, odd: &mut u64) -> Vec<Told> {
+fn read(reader: &mut dyn Reader, line: Line, odd: &mut Odd) -> Vec<Told> {
     let shown = match line {
         Line::Whole(line) if line.trim().is_empty() => return Vec::new(),
         Line::Whole(line) => match serde_json::from_str::<Value>(&line) {
@@ -178,9 +266,48 @@ fn read(reader: &mut dyn Reader, line: Line, odd: &mut u64) -> Vec<Told> {
         },
         Line::TooLong { start, bytes } => format!("{start} … ({bytes} bytes)"),
     };
-    *odd += 1;
-    if *odd <= ODD_LINES_TOLD {
+    odd.lines += 1;
+    if odd.lines <= ODD_LINES_TOLD {
         crate::complain(&format!("the agent wrote what is no JSON object: {shown}"));
     }
+    odd.first.get_or_insert(shown);
     Vec::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_call_is_told_by_an_id_of_its_own() {
+        let mut calls = Calls::default();
+        let call = |id: &str| AgentEvent::ToolCall {
+            call_id: id.to_owned(),
+            tool_name: "Bash".to_owned(),
+            arguments: Value::Null,
+        };
+        let result = |id: &str| AgentEvent::ToolResult { call_id: id.to_owned(), content: Vec::new(), is_error: false };
+        for (event, want) in [
+            (call("1"), "1"),
+            (result("1"), "1"),
+            // An agent that counts anew.
+            (call("1"), "1#1"),
+            (result("1"), "1#1"),
+            (call("1"), "1#2"),
+            (call("2"), "2"),
+            (result("1"), "1#2"),
+            (result("never"), "never"),
+            (call(""), "call#3"),
+            (result(""), "call#3"),
+        ] {
+            match calls.told(event) {
+                AgentEvent::ToolCall { call_id, .. } | AgentEvent::ToolResult { call_id, .. } => {
+                    assert_eq!(call_id, want)
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        (0..2 * OPEN_MAX).for_each(|at| drop(calls.told(call(&format!("c{at}")))));
+        assert_eq!(calls.open.len(), OPEN_MAX);
+    }
 }

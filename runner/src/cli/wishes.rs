@@ -1,6 +1,6 @@
 //! The tools that a definition wants of an agent, whatever its author calls them.
 
-use assistant_protocol::types::{AgentBrief, RuleAction, ToolSpec};
+use assistant_protocol::types::{AgentBrief, AgentRule, RuleAction, ToolSpec};
 
 /// What a tool of an agent does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,15 +90,27 @@ pub(super) fn role(name: &str) -> Option<Role> {
     NAMES.iter().find(|(_, names)| names.contains(&name.as_str())).map(|(role, _)| *role)
 }
 
+/// Which tools a definition wants.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// It does not say.
+    #[default]
+    Unsaid,
+    /// All that there are.
+    All,
+    /// These.
+    Some(Vec<Wish>),
+}
+
 /// What a definition says of an agent's own tools.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Wishes {
-    /// Those that it wants; none is no wish.
-    pub(super) wanted: Option<Vec<Wish>>,
-    /// It wants all that there are.
-    pub(super) all: bool,
-    /// Those that rules give some calls of, or ask about.
-    pub(super) ruled: Vec<Wish>,
+    /// Those that it wants.
+    pub(super) wanted: Wanted,
+    /// Rules for calls, in their order, without those for all tools and those that stand before such a one.
+    pub(super) rules: Vec<(RuleAction, Wish)>,
+    /// What the last rule for all tools does with those that no rule behind it is about.
+    pub(super) others: Option<RuleAction>,
     /// Those that it must not have.
     pub(super) denied: Vec<Wish>,
     /// Those for which somebody is asked first.
@@ -112,53 +124,83 @@ pub(super) struct Wishes {
 impl Wishes {
     /// Those of a brief, without the tools that the agent calls by its way back.
     pub(super) fn of(brief: &AgentBrief, tools: &[ToolSpec]) -> Self {
-        let own = |written: &String| {
+        let own = |written: &str| {
             let wish = Wish::read(written);
             let is_own = !wish.name.starts_with("mcp__") && tools.iter().all(|tool| tool.name != wish.name);
-            (is_own && !wish.name.is_empty()).then_some(wish)
+            (is_own && !wish.name.is_empty() && wish.name != ALL).then_some(wish)
         };
-        let list = |names: &[String]| names.iter().filter_map(own).collect::<Vec<_>>();
+        let list = |names: &[String]| names.iter().filter_map(|name| own(name)).collect::<Vec<_>>();
+        let (others, behind) = of_all(&brief.rules);
+        let others = if is_all(&brief.ask_tools) { others.or(Some(RuleAction::Ask)) } else { others };
+        let rules: Vec<(RuleAction, Wish)> = behind
+            .iter()
+            .filter_map(|rule| {
+                let wish = own(&rule.tool)?;
+                let pattern = rule.pattern.clone().filter(|pattern| pattern != ALL).or(wish.pattern);
+                Some((rule.action, Wish { written: rule.tool.clone(), pattern, ..wish }))
+            })
+            .collect();
         let mut denied = list(&brief.disallowed_tools);
         // A tool that the last rule for it forbids whatever the call is not there at all.
-        let last_of = |tool: &str| brief.rules.iter().rfind(|rule| rule.tool == tool);
-        for rule in &brief.rules {
-            let forbids =
-                rule.action == RuleAction::Deny && rule.pattern.as_deref().is_none_or(|pattern| pattern == "*");
-            if forbids && last_of(&rule.tool) == Some(rule) && rule.tool != "*" {
-                denied.extend(own(&rule.tool).filter(|wish| wish.pattern.is_none() && !denied.contains(wish)));
+        for (at, (action, wish)) in rules.iter().enumerate() {
+            let is_last = rules[at + 1..].iter().all(|(_, later)| later.name != wish.name);
+            if *action == RuleAction::Deny && wish.pattern.is_none() && is_last && !denied.contains(wish) {
+                denied.push(wish.clone());
             }
         }
-        Self {
-            wanted: brief
-                .tools
-                .as_deref()
-                .map(|tools| if is_all(tools) { None } else { Some(list(tools)) })
-                .unwrap_or_default(),
-            all: brief.tools.as_deref().is_some_and(is_all),
-            ruled: brief
-                .rules
-                .iter()
-                .filter(|rule| rule.action != RuleAction::Deny)
-                .filter_map(|rule| own(&rule.tool))
-                .collect(),
-            denied,
-            asked: list(&brief.ask_tools),
-            by_rules: !brief.rules.is_empty(),
-            readonly: brief.readonly,
-        }
+        let wanted = match (&brief.tools, others) {
+            _ if is_all(&brief.disallowed_tools) => Wanted::Some(Vec::new()),
+            (Some(tools), _) if is_all(tools) => Wanted::All,
+            (Some(tools), _) => Wanted::Some(list(tools)),
+            (None, Some(RuleAction::Allow | RuleAction::Ask)) => Wanted::All,
+            (None, Some(RuleAction::Deny) | None) => Wanted::Unsaid,
+        };
+        let by_rules =
+            behind.iter().any(|rule| rule.tool != ALL) || others.is_some_and(|does| does != RuleAction::Allow);
+        let asked = list(&brief.ask_tools);
+        Self { wanted, rules, others, denied, asked, by_rules, readonly: brief.readonly }
     }
 
     /// Whether the agent may have tools that do this, as far as names tell.
     pub(super) fn has(&self, role: Role) -> bool {
         let whole = |wish: &&Wish| wish.role == Some(role) && wish.pattern.is_none();
         let changes = matches!(role, Role::Edit | Role::Write | Role::Run);
-        let wanted = self.wanted.as_ref().is_none_or(|wanted| wanted.iter().any(|wish| wish.role == Some(role)));
+        let wanted = match &self.wanted {
+            Wanted::Unsaid | Wanted::All => true,
+            Wanted::Some(wanted) => wanted.iter().any(|wish| wish.role == Some(role)),
+        };
         wanted && !self.denied.iter().any(|wish| whole(&wish)) && !(self.readonly && changes)
+    }
+
+    /// Whether what it wants may be used without asking, where no rule for the tool says otherwise.
+    pub(super) fn unasked(&self) -> bool {
+        self.others.is_none_or(|does| does == RuleAction::Allow)
+    }
+
+    /// Those that rules give some calls of, or ask about.
+    pub(super) fn ruled(&self) -> impl Iterator<Item = &Wish> {
+        self.rules.iter().filter(|(action, _)| *action != RuleAction::Deny).map(|(_, wish)| wish)
     }
 }
 
+/// All tools, in place of the name of one; all calls, in place of a pattern.
+const ALL: &str = "*";
+
 fn is_all(tools: &[String]) -> bool {
-    tools.iter().any(|tool| tool.trim() == "*")
+    tools.iter().any(|tool| tool.trim() == ALL)
+}
+
+/// What the last rule for all tools does, and the rules behind it: it has the last word on all calls that those before it
+/// are about. One that forbids or asks for some calls of any tool counts as one for all calls.
+fn of_all(rules: &[AgentRule]) -> (Option<RuleAction>, &[AgentRule]) {
+    let whole = |rule: &AgentRule| {
+        let all_calls = rule.pattern.as_deref().is_none_or(|pattern| pattern == ALL);
+        rule.tool == ALL && (all_calls || rule.action != RuleAction::Allow)
+    };
+    match rules.iter().rposition(whole) {
+        Some(at) => (Some(rules[at].action), &rules[at + 1..]),
+        None => (None, rules),
+    }
 }
 
 #[cfg(test)]
@@ -191,10 +233,10 @@ mod tests {
         let got = wishes(
             serde_json::json!({ "tools": ["Read", "ask_parent", "mcp__github__get"], "disallowed_tools": ["Bash(rm:*)"] }),
         );
-        assert_eq!(got.wanted, Some(vec![Wish::read("Read")]));
+        assert_eq!(got.wanted, Wanted::Some(vec![Wish::read("Read")]));
         assert!(got.has(Role::Read) && !got.has(Role::Run));
         let all = wishes(serde_json::json!({ "tools": ["*"], "disallowed_tools": ["Write"], "readonly": true }));
-        assert!(all.wanted.is_none() && all.has(Role::Read) && !all.has(Role::Write) && !all.has(Role::Run));
+        assert!(all.wanted == Wanted::All && all.has(Role::Read) && !all.has(Role::Write) && !all.has(Role::Run));
         assert!(!wishes(serde_json::json!({ "tools": [] })).has(Role::Read));
         let rules = serde_json::json!({ "rules": [
             { "action": "deny", "tool": "bash" }, { "action": "deny", "tool": "edit" },
@@ -202,5 +244,24 @@ mod tests {
         ] });
         let ruled = wishes(rules);
         assert!(ruled.by_rules && !ruled.has(Role::Run) && ruled.has(Role::Edit));
+    }
+    #[test]
+    fn a_rule_for_all_tools_is_about_what_no_rule_behind_it_is_about() {
+        let rule = |action: &str, tool: &str| serde_json::json!({ "action": action, "tool": tool });
+        let check =
+            |rules: &[serde_json::Value], wanted: Wanted, others: Option<RuleAction>, left: usize, by_rules: bool| {
+                let got = wishes(serde_json::json!({ "rules": rules }));
+                assert_eq!((got.wanted, got.others, got.rules.len(), got.by_rules), (wanted, others, left, by_rules));
+            };
+        use RuleAction::{Allow, Ask, Deny};
+        check(&[rule("ask", "*")], Wanted::All, Some(Ask), 0, true);
+        check(&[rule("allow", "*")], Wanted::All, Some(Allow), 0, false);
+        check(&[rule("allow", "*"), rule("ask", "bash")], Wanted::All, Some(Allow), 1, true);
+        check(&[rule("allow", "bash"), rule("deny", "*")], Wanted::Unsaid, Some(Deny), 0, true);
+        check(&[rule("deny", "*"), rule("allow", "read")], Wanted::Unsaid, Some(Deny), 1, true);
+        check(&[rule("ask", "bash")], Wanted::Unsaid, None, 1, true);
+        let all = serde_json::json!({ "tools": ["Read"], "ask_tools": ["*"] });
+        assert!(!wishes(all).unasked());
+        assert_eq!(wishes(serde_json::json!({ "disallowed_tools": ["*"] })).wanted, Wanted::Some(Vec::new()));
     }
 }

@@ -67,6 +67,20 @@ async fn a_session_that_does_not_begin_says_why() {
     check("exits-at-once", exits, &[]).await;
 }
 
+#[tokio::test]
+async fn an_agent_that_says_nothing_is_asked_what_it_wrote() {
+    if !has_python("silence") {
+        return;
+    }
+    let silent = "the agent has ended its turn without a word";
+    let odd = format!(
+        "internal_error: {silent} that was understood; it wrote: an update of the kind `moon_update`; the last line of its \
+         stderr: no key"
+    );
+    check("not-understood", &odd, &[]).await;
+    check("mute", &format!("model_failed: {silent}; the last line of its stderr: no key"), &[]).await;
+}
+
 fn which(program: &str) -> String {
     let path = std::env::var_os("PATH").expect("a PATH");
     let found = std::env::split_paths(&path).map(|folder| folder.join(program)).find(|path| path.is_file());
@@ -150,12 +164,12 @@ async fn cancel_ends_the_turn_and_what_does_not_listen_is_killed() {
     agent.host.cancel(3_000).await;
     assert_eq!(ended(run.await.expect("ends")), "cancelled working");
     assert_eq!(agent.got("session/cancel").len(), 1);
+    // What it has used, it has not told.
+    assert_eq!(agent.host.told().last().map(String::as_str), Some("usage - - - calls 1 cost - model -"));
     let before = marked(&agent.host.mark);
+    agent.host.forget();
     let run = agent.host.begin("again", json!({}));
     agent.host.happens("call c1").await;
-    while agent.got("session/prompt").len() < 2 {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
     assert!(
         before
             .iter()
@@ -176,6 +190,14 @@ async fn cancel_ends_the_turn_and_what_does_not_listen_is_killed() {
     assert_eq!(ended(run.await.expect("ends")), "cancelled working");
     assert!(begun.elapsed().as_millis() < 3_000, "took {:?}", begun.elapsed());
     assert!(marked(&agent.host.mark).iter().all(|process| process.contains("assistant-runner")));
+    agent.host.end().await;
+
+    // One that thinks long in the middle of what it says: all of it counts, also what was told in pieces.
+    let agent = Agent::start("hesitates", allow).await;
+    let run = agent.host.begin("wait", json!({}));
+    agent.host.happens("text and two").await;
+    agent.host.cancel(3_000).await;
+    assert_eq!(ended(run.await.expect("ends")), "cancelled one and two");
     agent.host.end().await;
 
     // One that waits for an answer gets it: the turn is cancelled.

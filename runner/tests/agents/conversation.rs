@@ -12,6 +12,11 @@ fn waits(agent: &StandIn, begun: &str, until: &str, text: &str) -> serde_json::V
     json!([["read"], agent.notes(), says(begun), ["wait", path(until)], result(text)])
 }
 
+/// What is told of a turn of which the agent has not told what it has used.
+const UNKNOWN: &str = "usage 0 calls, ? in, ? out, ? cached, $?, -";
+/// What Claude Code writes at the beginning of a turn.
+const BEGINS: &str = r#"{"type":"system","subtype":"init","session_id":"s-1"}"#;
+
 fn prompts(agent: &StandIn) -> Vec<String> {
     agent.noted().iter().map(|note| note["stdin"].as_str().expect("a text").to_owned()).collect()
 }
@@ -97,7 +102,7 @@ async fn a_cancelled_run_is_answered_with_what_there_is() {
     for (deaf, grace_ms) in [(false, 3_000), (true, 3_000), (false, 0)] {
         let agent = StandIn::of("claude");
         let first = if deaf { json!(["deaf"]) } else { json!(["err", "listening"]) };
-        agent.plays(&json!([first, ["read"], says("Half."), ["child", "own"], ["hang"]]));
+        agent.plays(&json!([first, ["read"], ["out", BEGINS], says("Half."), ["child", "own"], ["hang"]]));
         let host = agent.host().await;
         let run = host.begin(json!({}));
         host.sees("text \"Half.\"").await;
@@ -107,16 +112,64 @@ async fn a_cancelled_run_is_answered_with_what_there_is() {
         let late = host.deliver(Host::mail("Too late."));
         host.cancel(grace_ms).await;
         assert_eq!(run.await.expect("ends"), "cancelled: Half.");
+        // What that has cost, it has not told.
+        assert_eq!(host.lines().last().map(String::as_str), Some(UNKNOWN));
         assert!(begun.elapsed().as_millis() < 3_000, "within the grace: {:?}", begun.elapsed());
-        late.await.expect("ends").expect("it is kept");
+        // There may be no further run: it stays the host's, and is given once where it comes again.
+        let refused = late.await.expect("ends").expect_err("is refused");
+        assert!(refused.to_string().contains("the agent did not take the message"), "{refused}");
         // A cancel between runs is for the next one.
         host.cancel(grace_ms).await;
         assert_eq!(host.run(json!({})).await, "cancelled: ");
         agent.plays(&json!([["read"], agent.notes(), result("On.")]));
         assert_eq!(host.run(json!({})).await, "finished: On.");
-        assert!(prompts(&agent)[0].contains("Too late."));
+        assert_eq!(prompts(&agent)[0].matches("Too late.").count(), 1);
         assert_eq!(host.end().await, Some(0));
     }
+}
+
+#[tokio::test]
+async fn a_run_that_is_given_up_tells_what_its_agent_waited_for() {
+    let agent = StandIn::of("claude");
+    let retry =
+        |attempt: u64| json!({ "type": "system", "subtype": "api_retry", "attempt": attempt, "error_status": null });
+    let waits = |text: &str| {
+        json!([["read"], says(text), ["out", retry(1).to_string()], ["out", retry(2).to_string()], ["hang"]])
+    };
+    let host = agent.host().await;
+    for (steps, want) in [
+        (waits("Half."), "cancelled: Half.\n\n[Claude Code asks its model again, for the 2. time: no answer]"),
+        (waits(""), "cancelled: [Claude Code asks its model again, for the 2. time: no answer]"),
+    ] {
+        agent.plays(&steps);
+        host.forget();
+        let run = host.begin(json!({}));
+        host.sees("progress Claude Code asks its model again, for the 2. time").await;
+        host.cancel(2_000).await;
+        assert_eq!(run.await.expect("ends"), want);
+    }
+    assert_eq!(host.end().await, Some(0));
+}
+
+/// An agent whose final answer is taken comes to its end, and so tells what the run has cost; where it does not, that is unknown.
+#[tokio::test]
+async fn a_run_that_its_answer_has_ended_costs_what_it_costs() {
+    let agent = StandIn::of("claude");
+    let host = agent.host().await;
+    let schema = json!({ "type": "object" });
+    let tools = json!([{ "name": "final_answer", "description": "Ends.", "input_schema": schema }]);
+    let answers = json!(["call", "final_answer", { "n": 7 }]);
+    for (last, cost) in [
+        (result("Done."), "usage 0 calls, 10 in, 2 out, ? cached, $0.500000, -"),
+        (json!(["exit", 1]), UNKNOWN),
+        (json!(["hang"]), UNKNOWN),
+    ] {
+        agent.plays(&json!([["read"], ["out", BEGINS], says("I answer."), answers, last]));
+        let ended = host.run(json!({ "output_schema": schema, "tools": tools })).await;
+        assert_eq!(ended, "final_answer: I answer. {\"n\":7}");
+        assert_eq!(host.lines().last().map(String::as_str), Some(cost), "{last}");
+    }
+    assert_eq!(host.end().await, Some(0));
 }
 
 #[tokio::test]
@@ -142,5 +195,48 @@ async fn what_was_said_elsewhere_is_told() {
     let prompt = &prompts(&agent)[0];
     assert!(prompt.starts_with("<earlier>\nUser: Q\nYou: A\n</earlier>"), "{prompt}");
     assert!(prompt.contains("final_answer"), "{prompt}");
+    assert_eq!(host.end().await, Some(0));
+}
+
+/// An agent that dies before it has begun has got no message: it stays the host's, whose reason is that of the run.
+#[tokio::test]
+async fn a_message_is_given_when_the_agent_has_begun() {
+    let agent = StandIn::of("claude");
+    agent.plays(&waits(&agent, "One.", "go", "One."));
+    let host = agent.host().await;
+    let run = host.begin(json!({}));
+    host.sees("text \"One.\"").await;
+    let mail = Host::mail("Hear me.");
+    let lost = host.deliver(mail.clone());
+    // It is in the pipe when the agent dies.
+    agent.plays(&json!([
+        ["touch", agent.path("begun").display().to_string()],
+        ["wait", agent.path("die").display().to_string()],
+        ["die", 9]
+    ]));
+    std::fs::write(agent.path("go"), "").expect("writes");
+    let begun = async {
+        while !agent.path("begun").exists() {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(crate::host::SOON, begun).await.expect("begins");
+    assert!(!lost.is_finished(), "nobody has it");
+    std::fs::write(agent.path("die"), "").expect("writes");
+    let ended = run.await.expect("ends");
+    assert!(ended.starts_with("internal_error: Claude Code gave no result: it was ended by signal 9"), "{ended}");
+    lost.await.expect("ends").expect_err("is refused");
+    // One that comes when the run has failed waits for no run that may never come.
+    host.deliver(Host::mail("And me.")).await.expect("ends").expect_err("is refused");
+    // Where there is a further run, it can come again.
+    agent.plays(&json!([says("Two."), ["wait", agent.path("again").display().to_string()], result("Two.")]));
+    let run = host.begin(json!({}));
+    host.sees("text \"Two.\"").await;
+    let again = host.deliver(mail);
+    agent.plays(&json!([["read"], agent.notes(), result("Three.")]));
+    std::fs::write(agent.path("again"), "").expect("writes");
+    again.await.expect("ends").expect("is answered");
+    assert_eq!(run.await.expect("ends"), "finished: Three.");
+    assert_eq!(prompts(&agent).last().map(|prompt| prompt.matches("Hear me.").count()), Some(1));
     assert_eq!(host.end().await, Some(0));
 }

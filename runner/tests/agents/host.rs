@@ -237,6 +237,11 @@ impl Host {
         self.seen.session.lock().expect("whole").clone().expect("was told")
     }
 
+    /// Forgets what was seen so far.
+    pub(crate) fn forget(&self) {
+        self.seen.lines.send_modify(Vec::clear);
+    }
+
     /// What was seen so far.
     pub(crate) fn lines(&self) -> Vec<String> {
         self.seen.lines.borrow().clone()

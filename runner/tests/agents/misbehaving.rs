@@ -82,9 +82,35 @@ async fn one_that_gives_no_result_fails_with_its_reason() {
 }
 
 #[tokio::test]
+async fn one_that_says_nothing_is_asked_what_it_wrote() {
+    let junk = "It wrote 2 lines that are no JSON objects; the first: usage: agent [--json]";
+    check(
+        json!([["out", "usage: agent [--json]"], ["out", "more"], ["exit", 2]]),
+        &format!("internal_error: Claude Code gave no result: it exited with code 2\n{junk}"),
+    )
+    .await;
+    let silent = "the agent has ended its turn without a word";
+    check(
+        json!([["read"], ["out", "Hello \u{1b}[1m"], ["err", "no key"], result("")]),
+        &format!(
+            "internal_error: {silent} that was understood; it wrote: Hello  [1m; the last line of its stderr: no key"
+        ),
+    )
+    .await;
+    let said = format!("model_failed: {silent}; the last line of its stderr: no key");
+    check(json!([["read"], ["err", "one"], ["err", "no key"], result("")]), &said).await;
+    // One that has done something may have nothing to say.
+    check(json!([["read"], ["out", "Hello"], says("I look."), result("")]), "finished: ").await;
+    check(json!([["read"], result("")]), "finished: ").await;
+}
+
+#[tokio::test]
 async fn one_that_does_not_end_is_ended() {
     check(json!([["read"], result("Hi."), ["hang"]]), "finished: Hi.").await;
     check(json!([["deaf"], ["read"], result("Hi."), ["hang"]]), "finished: Hi.").await;
+    // Nor does it help to go on writing.
+    check(json!([["read"], result("Hi."), ["chat", says("More.")[1]]]), "finished: Hi.").await;
+    check(json!([["deaf"], ["read"], result("Hi."), ["chat", ""]]), "finished: Hi.").await;
     let closed = "internal_error: Claude Code gave no result: it was ended by signal 9";
     check(json!([["read"], ["close"], ["hang"]]), closed).await;
     check(json!([["deaf"], ["read"], ["close"], ["hang"]]), closed).await;

@@ -288,6 +288,30 @@ async fn claude_code_asks_for_permission() {
     assert_eq!(host.end().await, Some(0));
 }
 
+/// With rules for a tool the host judges each call of it, also one that Claude Code would make without a word.
+#[tokio::test]
+async fn claude_code_asks_before_it_reads_by_rules() {
+    let Some(real) = Real::start("claude", CLAUDE).await else { return };
+    let host = real.host().await;
+    let path = |name: &str| real.work.join(name).display().to_string();
+    for name in ["notes", "forbidden.env"] {
+        std::fs::write(path(name), "secret").expect("writes");
+    }
+    let reads = |name: &str| format!("call Read {{\"file_path\":\"{}\"}}", path(name));
+    let steps = [reads("notes"), real.command("cat notes"), reads("forbidden.env"), "repeat".to_owned()];
+    let rules = json!([
+        { "action": "allow", "tool": "read" }, { "action": "deny", "tool": "read", "pattern": "*.env" },
+        { "action": "deny", "tool": "bash", "pattern": "rm *" },
+    ]);
+    let ended = host.run(real.run(&steps, json!({ "rules": rules }))).await;
+    let lines = host.lines();
+    assert_eq!(ended, "finished: It said: The test forbids it.", "{lines:#?}");
+    for asked in ["may Read", "may Bash {\"command\":\"cat notes\"}"] {
+        assert!(lines.iter().any(|line| line.starts_with(asked)), "{asked}: {lines:#?}");
+    }
+    assert_eq!(host.end().await, Some(0));
+}
+
 /// What a definition must not have, the agents do not do.
 async fn does_nothing_forbidden(name: &'static str, tools: Tools) {
     let Some(real) = Real::start(name, tools).await else { return };

@@ -152,8 +152,10 @@ async fn permission_is_asked_for_where_the_agent_asks() {
     for odd in [json!({}), json!({ "tool_name": 1, "input": {} }), json!({ "tool_name": "Bash", "input": "ls" })] {
         check(odd, takes, true).await;
     }
-    let asked = |command: &str| json!(["toolu_1", "Bash", { "command": command }]);
-    assert_eq!(adapter.host.permissions(), [asked("ls"), asked("rm"), asked("mv")]);
+    // The host would take one that has the id of another for that one.
+    let asked = |id: &str, command: &str| json!([id, "Bash", { "command": command }]);
+    let want = [asked("toolu_1", "ls"), asked("toolu_1#1", "rm"), asked("toolu_1#2", "mv")];
+    assert_eq!(adapter.host.permissions(), want);
     check(bash("over"), r#"{"behavior":"deny","message":"the run is over"}"#, false).await;
     assert!(
         matches!(timeout(SOON, run.ended()).await.expect("soon"), Ended::Failed(error) if error.kind() == Some(Kind::Cancelled))

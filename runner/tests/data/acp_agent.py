@@ -112,7 +112,7 @@ def end(message, reason="end_turn", **more):
 
 
 def prompt(message):
-    global prompts
+    global prompts, waiting
     prompts += 1
     text = "\n".join(block.get("text", block["type"]) for block in message["params"]["prompt"])
     if MODE == "well":
@@ -192,6 +192,14 @@ def prompt(message):
         update(sessionUpdate="plan", entries=[])
         say("fits")
         end(message, usage={"inputTokens": -5, "outputTokens": "many", "totalTokens": 1.5})
+    elif MODE in ("not-understood", "mute"):
+        if MODE == "not-understood":
+            update(sessionUpdate="moon_update", phase="full")
+        sys.stderr.write("one\nno key\n")
+        sys.stderr.flush()
+        # Until that is read.
+        time.sleep(0.5)
+        end(message)
     elif MODE.startswith("ends-"):
         say("so far")
         end(message, MODE[len("ends-"):])
@@ -264,7 +272,12 @@ def prompt(message):
         child()
         say("working")
         call("c1", "work", status="in_progress")
-        global waiting
+        waiting = message
+    elif MODE == "hesitates":
+        say("one ")
+        # Until what it has said is told.
+        time.sleep(3)
+        say("and two")
         waiting = message
     elif MODE == "deaf":
         # It answers nothing any more, whatever comes.

@@ -12,6 +12,7 @@ The file is named behind `--play`; each of its lines is a list, done in order:
     ["deaf"]               ignores SIGINT and SIGTERM      ["wait", "file"]      until there is this file
     ["touch", "file"]      makes a file                    ["hang"]              lives on
     ["exit", 3]            exits with this code            ["die", 9]            ends itself by a signal
+    ["chat", "text"]       writes a line again and again   ["call", "tool", {}]  calls a tool of its MCP server, as Claude Code's
 """
 
 import json
@@ -30,7 +31,24 @@ def write(data):
     out.flush()
 
 
-def play(what, arg=None):
+def call(tool, arguments):
+    with open(sys.argv[sys.argv.index("--mcp-config") + 1]) as config:
+        server = json.load(config)["mcpServers"]["assistants"]
+    command, env = [server["command"], *server["args"]], {**os.environ, **server["env"]}
+    client = subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "stand-in", "version": "1"}}
+    for message in (
+        {"id": 1, "method": "initialize", "params": about},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/call", "params": {"name": tool, "arguments": arguments}},
+    ):
+        client.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        client.stdin.flush()
+    while json.loads(client.stdout.readline()).get("id") != 2:
+        pass
+
+
+def play(what, arg=None, more=None):
     global read
     if what == "out":
         write(arg.encode() + b"\n")
@@ -75,6 +93,11 @@ def play(what, arg=None):
             time.sleep(0.01)
     elif what == "touch":
         open(arg, "w").close()
+    elif what == "chat":
+        while True:
+            write(arg.encode() + b"\n")
+    elif what == "call":
+        call(arg, more)
     elif what == "hang":
         while True:
             time.sleep(1000)

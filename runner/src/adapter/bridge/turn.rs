@@ -1,6 +1,7 @@
 //! A run as its tools see it: which there are, how a call goes to the host, and how one can end the run.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use assistant_protocol::ids::ThreadId;
 use assistant_protocol::methods::{OnPermissionRequest, OnToolCall};
@@ -12,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{Ended, PERMISSION_TOOL, SERVER_NAME};
+use crate::adapter::ids::Ids;
 use crate::calls::is_mendable;
 use crate::conversation::error_result;
 
@@ -19,6 +21,9 @@ use crate::conversation::error_result;
 const CALLS_MAX: usize = 64;
 /// What an agent is told that asks for permission and gets no word why not.
 const NOT_PERMITTED: &str = "It is not permitted.";
+
+/// What an agent is told that calls something behind its final answer.
+const OVER: &str = "The run has ended: nothing more is called. Stop here.";
 
 /// What the connections of a run serve.
 #[derive(Debug)]
@@ -53,12 +58,18 @@ impl Running {
             }
         }
     }
+
+    /// Whether a tool of the assistant was called.
+    #[must_use]
+    pub fn was_called(&self) -> bool {
+        self.open.called.load(Ordering::Relaxed)
+    }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
         self.open.over.cancel();
-        self.current.0.send_if_modified(|current| {
+        self.current.open.send_if_modified(|current| {
             let mine = current.as_ref().is_some_and(|open| Arc::ptr_eq(open, &self.open));
             if mine {
                 *current = None;
@@ -70,7 +81,11 @@ impl Drop for Running {
 
 /// The run that is going on, if one is. Clones are the same.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Current(Arc<watch::Sender<Option<Arc<Open>>>>);
+pub(super) struct Current {
+    open: Arc<watch::Sender<Option<Arc<Open>>>>,
+    /// The calls that it was asked to permit.
+    ids: Ids,
+}
 
 impl Current {
     pub(super) fn begin(&self, turn: Turn) -> Running {
@@ -78,21 +93,23 @@ impl Current {
             turn,
             over: CancellationToken::new(),
             room: Semaphore::new(CALLS_MAX),
+            ids: self.ids.clone(),
+            called: AtomicBool::new(false),
             ended: watch::Sender::default(),
         });
-        if let Some(before) = self.0.send_replace(Some(open.clone())) {
+        if let Some(before) = self.open.send_replace(Some(open.clone())) {
             before.over.cancel();
         }
         Running { open, current: self.clone() }
     }
 
     pub(super) fn open(&self) -> Option<Arc<Open>> {
-        self.0.borrow().clone()
+        self.open.borrow().clone()
     }
 
     /// Waits for another run, or for the end of this one.
     pub(super) fn changes(&self) -> watch::Receiver<Option<Arc<Open>>> {
-        self.0.subscribe()
+        self.open.subscribe()
     }
 }
 
@@ -103,6 +120,8 @@ pub(super) struct Open {
     /// Cancelled when the run is over.
     pub(super) over: CancellationToken,
     room: Semaphore,
+    ids: Ids,
+    called: AtomicBool,
     /// The first end counts.
     ended: watch::Sender<Option<Ended>>,
 }
@@ -119,9 +138,13 @@ impl Open {
 
     /// Calls a tool. An error that the agent can mend is a result; any other one ends the run.
     pub(super) async fn call(&self, tool_name: &str, arguments: Map<String, Value>) -> ToolCallResult {
+        if self.ended.borrow().is_some() {
+            return error_result(OVER.to_owned());
+        }
         if self.turn.asks_permission && tool_name == PERMISSION_TOOL {
             return self.permission(&arguments).await;
         }
+        self.called.store(true, Ordering::Relaxed);
         let params = ToolCallParams {
             thread_id: self.turn.thread_id,
             call_id: mint(),
@@ -147,7 +170,9 @@ impl Open {
         else {
             return error_result(format!("`{PERMISSION_TOOL}` takes `tool_name`, a text, and `input`, an object."));
         };
-        let call_id = asked.get("tool_use_id").and_then(Value::as_str).map_or_else(mint, str::to_owned);
+        // A repeated id would get the answer to another call.
+        let named = asked.get("tool_use_id").and_then(Value::as_str);
+        let call_id = named.map_or_else(mint, |id| self.ids.new_id(id));
         let params = PermissionParams {
             thread_id: self.turn.thread_id,
             call_id,

@@ -5,16 +5,13 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, getpid, kill_process};
 use tokio::process::Child;
-use tokio::time::timeout;
 
-use super::super::guard::GUARD;
+use super::super::guard::{GUARD, SIGNALLED};
 use super::super::sweep;
 use super::{Launch, Own};
 
 /// How long what a killed guard has left may take to be gone, in milliseconds.
 const SWEPT_MS: u64 = 1_000;
-/// What a guard adds to the number of a signal.
-const SIGNALLED: i32 = 128;
 /// The largest number of a signal.
 const SIGNAL_MAX: i32 = 64;
 
@@ -46,8 +43,8 @@ fn tell(guard: &Child, signal: Signal) {
 /// A guard that was killed has left what it guarded: it is below this program now.
 pub(super) async fn sweep(own: &Own, status: ExitStatus) {
     if own.adopts && status.code().is_none() {
-        let swept = tokio::task::spawn_blocking(sweep::end_all_below);
-        let _ = timeout(Duration::from_millis(SWEPT_MS), swept).await;
+        // An error tells that the system has no more signals to give: the next sweep may find what is left.
+        let _ = sweep::end_all_below_within(Duration::from_millis(SWEPT_MS)).await;
     }
 }
 

@@ -1,4 +1,4 @@
-//! Elsewhere: the agent is the child, in a group of its own where there are groups.
+//! Systems without guards: the agent is the child, in a group of its own.
 
 use std::process::{Command, ExitStatus};
 
@@ -9,12 +9,10 @@ use super::{Launch, Own};
 pub(super) fn command(_: &Own, launch: &Launch) -> Command {
     let mut command = Command::new(&launch.program);
     command.args(&launch.args);
-    #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     command
 }
 
-#[cfg(unix)]
 fn tell(agent: &Child, signal: rustix::process::Signal) {
     let group = agent.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw);
     if let Some(group) = group {
@@ -24,14 +22,10 @@ fn tell(agent: &Child, signal: rustix::process::Signal) {
 }
 
 pub(super) fn interrupt(agent: &Child) {
-    #[cfg(unix)]
     tell(agent, rustix::process::Signal::INT);
-    #[cfg(not(unix))]
-    let _ = agent;
 }
 
 pub(super) fn kill(agent: &mut Child) {
-    #[cfg(unix)]
     tell(agent, rustix::process::Signal::KILL);
     // It may be gone.
     let _ = agent.start_kill();

@@ -16,7 +16,7 @@ fn definitions_are_said_in_its_terms() {
     check(json!({ "tools": ["*"] }), &[], may(&[ours], &[], &[]), &[]);
     let asks = json!({ "rules": [{ "action": "ask", "tool": "bash" }, { "action": "deny", "tool": "edit" }] });
     let tools = "Bash,Glob,Grep,Read,TaskOutput,TaskStop";
-    check(asks, &["--tools", tools], may(&[ours], &["Edit"], &[]), &[]);
+    check(asks, &["--tools", tools], may(&[ours], &["Edit"], &["Bash", "Edit"]), &[]);
     check(json!({ "tools": [] }), &["--tools", ""], may(&[ours], &[], &[]), &[]);
     let run = ["Bash(git log:*)", "TaskOutput", "TaskStop"];
     let brief = json!({ "tools": ["Read", "Bash(git log:*)", "mcp__x__y", "grep", "Frob"], "ask_tools": ["Edit"] });
@@ -33,7 +33,19 @@ fn definitions_are_said_in_its_terms() {
     let rules = json!({ "tools": ["Read", "Bash"], "rules": [
         { "action": "allow", "tool": "Bash", "pattern": "ls*" }, { "action": "deny", "tool": "Edit" },
     ] });
-    check(rules, &["--tools", "Bash,Read,TaskOutput,TaskStop"], may(&[ours], &["Edit"], &[]), &[]);
+    check(rules, &["--tools", "Bash,Read,TaskOutput,TaskStop"], may(&[ours], &["Edit"], &["Bash", "Edit"]), &[]);
+    // What it would read without a word, too.
+    let rules = json!({ "rules": [
+        { "action": "allow", "tool": "read" }, { "action": "deny", "tool": "read", "pattern": "*.env" },
+    ] });
+    check(rules, &["--tools", "Glob,Grep,Read"], may(&[ours], &[], &["Read"]), &[]);
+    // Rules for all tools.
+    check(json!({ "rules": [{ "action": "allow", "tool": "*" }] }), &[], may(&[ours], &[], &[]), &[]);
+    let all = "Bash,Edit,Glob,Grep,NotebookEdit,Read,Task,TaskOutput,TaskStop,TodoWrite,WebFetch,WebSearch,Write";
+    let asked: Vec<&str> = all.split(',').filter(|name| !COMPANIONS.contains(name)).collect();
+    check(json!({ "rules": [{ "action": "ask", "tool": "*" }] }), &["--tools", all], may(&[ours], &[], &asked), &[]);
+    let but_one = json!({ "rules": [{ "action": "deny", "tool": "*" }, { "action": "allow", "tool": "grep" }] });
+    check(but_one, &["--tools", "Grep"], may(&[ours], &[], &asked), &[]);
 }
 
 #[test]

@@ -7,16 +7,14 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::heard::cut;
-
 /// The longest id that is told as it is, in bytes.
-pub(super) const ID_BYTES_MAX: usize = 256;
+pub(crate) const ID_BYTES_MAX: usize = 256;
 /// Ids that are remembered; beyond them each is taken for one that was there before.
 const KNOWN_MAX: usize = 100_000;
 
 /// Ids that were told. Clones are the same.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Ids(Arc<Mutex<Known>>);
+pub(crate) struct Ids(Arc<Mutex<Known>>);
 
 #[derive(Debug, Default)]
 struct Known {
@@ -26,7 +24,7 @@ struct Known {
 
 impl Ids {
     /// An id that was not told before: `wish` where that is free, else one that begins so.
-    pub(super) fn new_id(&self, wish: &str) -> String {
+    pub(crate) fn new_id(&self, wish: &str) -> String {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_good = !wish.is_empty() && wish.len() <= ID_BYTES_MAX && known.ids.len() < KNOWN_MAX;
         if is_good && known.ids.insert(hash(wish)) {
@@ -44,8 +42,13 @@ impl Ids {
     }
 }
 
+/// At most `bytes` bytes of a text, whole letters.
+pub(crate) fn cut(text: &str, bytes: usize) -> &str {
+    &text[..text.floor_char_boundary(bytes)]
+}
+
 /// A number for a text.
-pub(super) fn hash(text: &str) -> u64 {
+pub(crate) fn hash(text: &str) -> u64 {
     let mut hash = DefaultHasher::new();
     text.hash(&mut hash);
     hash.finish()
