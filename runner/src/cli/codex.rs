@@ -224,7 +224,9 @@ impl Reader for Output {
     }
 
     fn unpaid(&self) -> Option<AgentEvent> {
-        (self.uncounted && !self.done).then_some(AgentEvent::Usage {
+        // It got nothing of a call that it makes again.
+        let again = self.error.as_deref().is_some_and(|error| error.starts_with(TRIES_AGAIN));
+        (self.uncounted && !self.done && !again).then_some(AgentEvent::Usage {
             usage: Usage::default(),
             calls: 1,
             cost_usd: None,
@@ -306,6 +308,7 @@ impl Output {
 
     fn model_was_called(&mut self) -> Option<Told> {
         let counted = std::mem::take(&mut self.uncounted);
+        self.error = None;
         let event = AgentEvent::Usage { usage: Usage::default(), calls: 1, cost_usd: None, model: None };
         counted.then_some(Told::Event(event))
     }
