@@ -30,8 +30,9 @@ mod opencode;
 mod reach;
 mod tokens;
 mod turn;
-mod wishes;
+pub(crate) mod wishes;
 
+pub(crate) use claude::tools as claude_tools;
 use kind::{Kind, Reader};
 use turn::Calls;
 

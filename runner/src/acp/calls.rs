@@ -10,7 +10,7 @@ use super::heard::{bytes, content_bytes};
 use crate::adapter::ids::cut;
 
 /// Names that definitions use, and the arguments that belong to them: an agent that calls its tools so is believed.
-pub(crate) const KNOWN: &[&str] = &[
+const KNOWN: &[&str] = &[
     "Bash",
     "Read",
     "Edit",

@@ -202,7 +202,7 @@ async fn begin(
     let can = &greeted.agent_capabilities;
     let takes_images = can.prompt_capabilities.image;
     let is_claude = wishes::is_claude(greeted.agent_info.as_ref());
-    let meta = if is_claude { wishes::for_claude(run.brief()) } else { None };
+    let meta = if is_claude { wishes::for_claude(run) } else { None };
     let servers: Vec<Server> = vec![named(server)];
     if let Some(session) = session {
         match load(link, can, &session, &launch.dir, &servers, meta.clone()).await {

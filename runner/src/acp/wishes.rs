@@ -1,7 +1,5 @@
 //! What a definition wishes of the session, where the agent offers a choice: its model, and a mode that changes nothing.
 
-use std::collections::BTreeSet;
-
 use agent_client_protocol::UntypedMessage;
 use agent_client_protocol::v1::schema::{
     Implementation, Meta, SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory,
@@ -9,12 +7,13 @@ use agent_client_protocol::v1::schema::{
     SetSessionModeRequest,
 };
 use assistant_protocol::error::RpcError;
-use assistant_protocol::types::AgentBrief;
-use serde_json::{Map, Value, json};
+use assistant_protocol::types::RuleAction;
+use serde_json::{Value, json};
 
-use super::calls::KNOWN;
 use super::link::{AskError, Link};
 use crate::adapter::Run;
+use crate::cli::claude_tools;
+use crate::cli::wishes::{Wanted, Wishes};
 
 /// Modes in which nothing is changed, as agents call them; the first that is offered is taken.
 const READONLY: &[&str] = &["plan", "read-only", "readonly", "read_only", "ask"];
@@ -32,6 +31,11 @@ const UNASKED: &[&str] = &[
     "full_access",
     "smart_approve",
 ];
+/// Why wishes for tools cannot be told to an agent.
+const NO_WORDS: &str =
+    "the protocol has no words for it: calls that the agent asks for are judged by the rules, others are not";
+/// The same of Claude Code, which is told what it has.
+const READS_UNASKED: &str = "the protocol has no words for it: calls that the agent asks for are judged by the rules; it reads in its folder unasked";
 /// Offers that are named to people, where none of them is the one that was wished for.
 const OFFERS_TOLD: usize = 20;
 
@@ -112,19 +116,7 @@ pub(super) async fn fulfil(
         },
         (_, false, _) => {}
     }
-    if is_claude {
-        let tools = brief.tools.iter().flatten().chain(&brief.disallowed_tools).map(|tool| bare(tool));
-        let is_known = |tool: &str| KNOWN.contains(&tool) || run.tools().iter().any(|known| known.name == tool);
-        let unknown: BTreeSet<&str> = tools.filter(|tool| !is_known(tool) && *tool != "*").collect();
-        if !unknown.is_empty() {
-            let unknown: Vec<&str> = unknown.into_iter().collect();
-            run.lacks("tools", format!("the agent has none of these names: {}", unknown.join(", "))).await?;
-        }
-    } else if brief.tools.is_some() || !brief.disallowed_tools.is_empty() {
-        let why =
-            "the protocol has no words for it: calls that the agent asks for are judged by the rules, others are not";
-        run.lacks("tools", why).await?;
-    }
+    tools(is_claude, run).await?;
     Ok(())
 }
 
@@ -134,24 +126,36 @@ pub(super) fn is_claude(agent: Option<&Implementation>) -> bool {
 }
 
 /// What a session of Claude Code is begun with beside the protocol: the tools that it has, and those that it must not have.
-pub(super) fn for_claude(brief: &AgentBrief) -> Option<Meta> {
-    let mut options = Map::new();
-    if let Some(tools) = brief.tools.as_ref().filter(|tools| tools.iter().all(|tool| tool != "*")) {
-        let known: BTreeSet<&str> = tools.iter().map(|tool| bare(tool)).filter(|tool| KNOWN.contains(tool)).collect();
-        options.insert("tools".to_owned(), json!(known));
-    }
-    if !brief.disallowed_tools.is_empty() {
-        options.insert("disallowedTools".to_owned(), json!(brief.disallowed_tools));
-    }
-    if options.is_empty() {
-        return None;
-    }
+pub(super) fn for_claude(run: &Run) -> Option<Meta> {
+    let options = claude_tools::options(&Wishes::of(run.brief(), run.tools()))?;
     json!({ "claudeCode": { "options": options } }).as_object().cloned()
 }
 
-/// The name of a tool without its pattern.
-fn bare(tool: &str) -> &str {
-    tool.split_once('(').map_or(tool, |(name, _)| name).trim()
+/// Tells what of the definition's tools and rules the agent cannot be told.
+async fn tools(is_claude: bool, run: &Run) -> Result<(), RpcError> {
+    let brief = run.brief();
+    let wishes = Wishes::of(brief, run.tools());
+    let unknown = if is_claude { claude_tools::unknown(&wishes) } else { Vec::new() };
+    if !unknown.is_empty() {
+        run.lacks("tools", format!("the agent has none of these names: {}", unknown.join(", "))).await?;
+    }
+    let why = if is_claude { READS_UNASKED } else { NO_WORDS };
+    let wants = matches!(wishes.wanted, Wanted::Some(_)) && brief.tools.is_some();
+    if !is_claude && (wants || !brief.disallowed_tools.is_empty()) {
+        run.lacks("tools", why).await?;
+    }
+    let not_all = |does: RuleAction| does != RuleAction::Allow;
+    // What is forbidden at all Claude Code does not have.
+    let ruled = wishes.rules.iter().any(|(_, wish)| !(is_claude && wishes.denied.contains(wish)));
+    let others = brief.rules.iter().any(|rule| rule.tool == "*" && not_all(rule.action));
+    if ruled || others && wishes.others.is_some_and(not_all) && !(is_claude && wishes.others == Some(RuleAction::Deny))
+    {
+        run.lacks("rules", why).await?;
+    }
+    if !wishes.asked.is_empty() || brief.ask_tools.iter().any(|tool| tool.trim() == "*") {
+        run.lacks("ask_tools", why).await?;
+    }
+    Ok(())
 }
 
 /// The choice of a category, in the words of today or in those before.
@@ -280,19 +284,5 @@ mod tests {
         {
             check(none, model.clone(), "big-1", None);
         }
-    }
-
-    #[test]
-    fn claude_code_is_told_its_tools() {
-        let check = |brief: Value, told: Value| {
-            let brief: AgentBrief = serde_json::from_value(brief).expect("a brief");
-            assert_eq!(for_claude(&brief).map_or(Value::Null, Value::Object), told);
-        };
-        check(json!({}), Value::Null);
-        check(json!({ "tools": ["*"] }), Value::Null);
-        check(json!({ "tools": [] }), json!({ "claudeCode": { "options": { "tools": [] } } }));
-        let told =
-            json!({ "claudeCode": { "options": { "tools": ["Bash", "Read"], "disallowedTools": ["Bash(rm:*)"] } } });
-        check(json!({ "tools": ["Read", "Bash(git log:*)", "ask_parent"], "disallowed_tools": ["Bash(rm:*)"] }), told);
     }
 }

@@ -15,12 +15,17 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, ExitStatus};
+use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags, open};
-use rustix::process::{Pid, Signal, getpid, getppid, kill_process_group, set_parent_process_death_signal};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Signal, WaitOptions, getpid, getppid, kill_process_group, set_parent_process_death_signal, wait,
+};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 use tokio::process::Child;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::timeout;
 
 use super::own::Own;
 use super::sweep;
@@ -79,6 +84,29 @@ fn ended(status: Option<ExitStatus>, agent: Child) -> u8 {
     sweep::end_all_below();
     let killed = SIGNALLED + Signal::KILL.as_raw();
     u8::try_from(status.map_or(killed, code)).unwrap_or(u8::MAX)
+}
+
+/// Ends what a killed guard has left to this program, within so long: what the system has not ended by then is left alone, and
+/// with it what is started later. So it is where the future is dropped.
+///
+/// # Errors
+/// The system does not tell of ends.
+pub(crate) async fn sweep_behind(within: Duration) -> io::Result<()> {
+    let mut ends = signal(SignalKind::child())?;
+    let sweep = async {
+        loop {
+            sweep::kill_all_below();
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) => _ = ends.recv().await,
+                // No child is left.
+                Err(_) => return,
+            }
+        }
+    };
+    // What is left is left.
+    let _ = timeout(within, sweep).await;
+    Ok(())
 }
 
 fn code(status: ExitStatus) -> i32 {

@@ -4,12 +4,9 @@
 //! children. Whoever calls this must have no child that is to live on.
 
 use std::fs;
-use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, wait};
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::time::timeout;
 
 /// Rounds of killing what is there and waiting for one to end.
 const ROUNDS_MAX: usize = 100_000;
@@ -30,30 +27,8 @@ pub(crate) fn end_all_below() {
     }
 }
 
-/// The same for at most so long: what the system has not ended by then is left alone, and with it what is started later. So
-/// it is where the future is dropped.
-///
-/// # Errors
-/// The system does not tell of ends.
-pub(crate) async fn end_all_below_within(within: Duration) -> std::io::Result<()> {
-    let mut ends = signal(SignalKind::child())?;
-    let sweep = async {
-        loop {
-            kill_all_below();
-            match wait(WaitOptions::NOHANG) {
-                Ok(Some(_)) | Err(Errno::INTR) => {}
-                Ok(None) => _ = ends.recv().await,
-                // No child is left.
-                Err(_) => return,
-            }
-        }
-    };
-    // What is left is left.
-    let _ = timeout(within, sweep).await;
-    Ok(())
-}
-
-fn kill_all_below() {
+/// Kills what is below this program now.
+pub(super) fn kill_all_below() {
     for pid in below(getpid()) {
         // It may have ended meanwhile.
         let _ = kill_process(pid, Signal::KILL);

@@ -4,17 +4,19 @@ use std::collections::HashSet;
 use std::io;
 
 use assistant_protocol::error::{Kind as ErrorKind, RpcError};
-use assistant_protocol::types::{AgentEvent, Part, RuleAction, StopReason, Usage};
+use assistant_protocol::types::{AgentEvent, Part, StopReason, Usage};
 use serde_json::{Value, json};
 
 use super::failures::{model_failed, no_session};
 use super::internal;
 use super::kind::{Kind, Plan, Reader, Start, Told, mcp_server, text};
 use super::tokens::{of_anthropic as tokens, rest, sum};
-use super::wishes::{Role, Wanted, Wish, Wishes};
+use super::wishes::Wishes;
 use crate::adapter::TurnEnd;
 use crate::adapter::bridge::{CALL_MS, PERMISSION_TOOL, SERVER_NAME};
 use crate::adapter::process::Exit;
+
+pub(crate) mod tools;
 
 /// What there is to know of it.
 pub(super) const KIND: Kind = Kind {
@@ -37,27 +39,6 @@ const SYNTHETIC: &str = "<synthetic>";
 const TOO_SHORT: &str = "output token maximum";
 /// What it says of a session that is not there.
 const NO_SESSION: &str = "No conversation found with session ID";
-/// Its tools, by what they do.
-const TOOLS: &[(Role, &[&str])] = &[
-    (Role::Read, &["Read"]),
-    (Role::Find, &["Glob"]),
-    (Role::Search, &["Grep"]),
-    (Role::Edit, &["Edit", "NotebookEdit"]),
-    (Role::Write, &["Write"]),
-    (Role::Run, &["Bash", "TaskOutput", "TaskStop"]),
-    (Role::Fetch, &["WebFetch"]),
-    (Role::Web, &["WebSearch"]),
-    (Role::Todo, &["TodoWrite"]),
-    (Role::Task, &["Task"]),
-];
-/// Those of them without which a shell cannot read what runs in the background.
-const COMPANIONS: [&str; 2] = ["TaskOutput", "TaskStop"];
-/// Tools that change something: a definition that must not has none of them.
-const CHANGING: [&str; 4] = ["Bash", "Edit", "NotebookEdit", "Write"];
-/// What an assistant has whose definition says nothing of tools.
-const READING: [&str; 3] = ["Read", "Glob", "Grep"];
-/// Further tools of it, which do what no other agent's tools do.
-const FURTHER_TOOLS: [&str; 4] = ["Skill", "SlashCommand", "ExitPlanMode", "ToolSearch"];
 
 fn plan(start: &Start<'_>) -> io::Result<Plan> {
     let mut plan = Plan::default();
@@ -100,7 +81,7 @@ fn is_model(model: &str) -> bool {
 
 /// Passes on which tools it has, and which calls are allowed, asked for and forbidden; and its way back.
 fn tools(start: &Start<'_>, plan: &mut Plan) -> io::Result<()> {
-    let settings = permissions(&Wishes::of(start.run.brief(), start.run.tools()), plan);
+    let settings = tools::permissions(&Wishes::of(start.run.brief(), start.run.tools()), plan);
     plan.arg("--settings").arg(start.folder.write("settings.json", settings.to_string().as_bytes())?);
     plan.arg("--permission-prompt-tool").arg(format!("mcp__{SERVER_NAME}__{PERMISSION_TOOL}"));
     plan.env("MCP_TOOL_TIMEOUT", CALL_MS.to_string());
@@ -111,95 +92,6 @@ fn tools(start: &Start<'_>, plan: &mut Plan) -> io::Result<()> {
     let config = json!({ "mcpServers": { SERVER_NAME: server } });
     plan.arg("--mcp-config").arg(start.folder.write("mcp.json", config.to_string().as_bytes())?);
     Ok(())
-}
-
-/// The tools that it has, as an argument, and its settings of what it may do with them.
-fn permissions(wishes: &Wishes, plan: &mut Plan) -> Value {
-    let mut names = Vec::new();
-    let (mut allow, mut deny, mut ask) = (vec![format!("mcp__{SERVER_NAME}")], Vec::new(), Vec::new());
-    if let Some(wanted) = listed(wishes) {
-        for wish in &wanted {
-            let own = own_names(wish);
-            if own.is_empty() {
-                plan.lacks(format!("the tool `{}`", wish.written), "Claude Code has no tool of this name");
-            }
-            // With rules the host judges each call.
-            if !wishes.by_rules && !reads_anything(wish) {
-                allow.extend(own.iter().map(|name| with_pattern(name, wish)));
-            }
-            names.extend(own);
-        }
-        if wishes.readonly {
-            names.retain(|name| !CHANGING.contains(name));
-        }
-        names.sort_unstable();
-        names.dedup();
-        plan.arg("--tools").arg(names.join(","));
-    }
-    for wish in &wishes.denied {
-        deny.extend(own_names(wish).iter().map(|name| with_pattern(name, wish)));
-    }
-    for wish in &wishes.asked {
-        ask.extend(own_names(wish).iter().map(|name| with_pattern(name, wish)));
-    }
-    ask.extend(judged(wishes).into_iter().map(str::to_owned));
-    if wishes.readonly {
-        deny.extend(CHANGING.map(str::to_owned));
-    }
-    json!({ "permissions": { "allow": allow, "deny": deny, "ask": ask } })
-}
-
-/// The tools that it has; none is all that there are.
-fn listed(wishes: &Wishes) -> Option<Vec<Wish>> {
-    match (&wishes.wanted, wishes.others) {
-        (Wanted::Some(wanted), _) => Some(wanted.clone()),
-        (_, Some(RuleAction::Deny)) => Some(wishes.ruled().cloned().collect()),
-        // Of each of them it can be told to ask.
-        (_, Some(RuleAction::Ask)) => {
-            Some(TOOLS.iter().flat_map(|(_, names)| *names).map(|name| Wish::read(name)).collect())
-        }
-        (Wanted::All, _) => None,
-        // Without a word about tools it only reads, and has what rules are about.
-        (Wanted::Unsaid, _) => Some(READING.map(Wish::read).into_iter().chain(wishes.ruled().cloned()).collect()),
-    }
-}
-
-/// The tools of which the host judges each call, also one that Claude Code would make without a word, as one that reads in
-/// its folder.
-fn judged(wishes: &Wishes) -> Vec<&'static str> {
-    let of_rules = wishes.rules.iter().flat_map(|(_, wish)| own_names(wish));
-    let all = TOOLS.iter().flat_map(|(_, names)| names.iter().copied()).filter(|_| !wishes.unasked());
-    let mut names: Vec<_> = of_rules.chain(all).filter(|name| !COMPANIONS.contains(name)).collect();
-    names.sort_unstable();
-    names.dedup();
-    names
-}
-
-/// Whether it is a wish to read whatever there is. In the folder of the run it may without a word; for what is outside the
-/// host is asked.
-fn reads_anything(wish: &Wish) -> bool {
-    wish.pattern.is_none() && matches!(wish.role, Some(Role::Read | Role::Find | Role::Search))
-}
-
-/// The tools of Claude Code that a wish is about.
-fn own_names(wish: &Wish) -> Vec<&'static str> {
-    let of_role = TOOLS.iter().flat_map(|(_, names)| names.iter().copied());
-    let exact = of_role.chain(FURTHER_TOOLS).find(|name| name.eq_ignore_ascii_case(&wish.name));
-    match (exact, wish.role) {
-        // A shell without its companions cannot read what runs in the background.
-        (Some(_), Some(Role::Run)) | (None, Some(_)) => {
-            TOOLS.iter().find(|(role, _)| Some(*role) == wish.role).map(|(_, names)| names.to_vec()).unwrap_or_default()
-        }
-        (Some(name), _) => vec![name],
-        (None, None) => Vec::new(),
-    }
-}
-
-fn with_pattern(name: &str, wish: &Wish) -> String {
-    match &wish.pattern {
-        Some(pattern) if !COMPANIONS.contains(&name) => format!("{name}({pattern})"),
-        Some(_) | None => name.to_owned(),
-    }
 }
 
 /// Its output of a turn.

@@ -210,10 +210,9 @@ impl Reader for Output {
             Some("error") => {
                 self.error = text(line, "message").map(str::to_owned);
                 let waits = self.error.as_deref().filter(|error| error.starts_with(TRIES_AGAIN));
-                let waits = waits.map(|error| Told::Waits {
-                    text: format!("Codex: {error}"),
-                    unreached: UNREACHED.iter().any(|words| error.to_ascii_lowercase().contains(words)),
-                });
+                let unreached = |error: &str| UNREACHED.iter().any(|words| error.to_ascii_lowercase().contains(words));
+                let waits =
+                    waits.map(|error| Told::Waits { text: format!("Codex: {error}"), unreached: unreached(error) });
                 waits.into_iter().collect()
             }
             Some(_) | None => Vec::new(),
@@ -225,7 +224,9 @@ impl Reader for Output {
     }
 
     fn unpaid(&self) -> Option<AgentEvent> {
-        (self.uncounted && !self.done).then_some(AgentEvent::Usage {
+        // It got nothing of a call that it makes again.
+        let again = self.error.as_deref().is_some_and(|error| error.starts_with(TRIES_AGAIN));
+        (self.uncounted && !self.done && !again).then_some(AgentEvent::Usage {
             usage: Usage::default(),
             calls: 1,
             cost_usd: None,
@@ -271,12 +272,8 @@ impl Output {
             "agent_message" | "reasoning" | "todo_list" => return Vec::new(),
             _ => return self.call(item, completed, of_way_back),
         };
-        let mut told = Vec::new();
-        if kind == "agent_message" {
-            told.extend(self.model_was_called());
-        }
-        told.push(Told::Event(event));
-        told
+        let called = if kind == "agent_message" { self.model_was_called() } else { None };
+        called.into_iter().chain([Told::Event(event)]).collect()
     }
 
     /// A call begins or ends. Several that begin beside each other are of one answer of the model.
@@ -311,6 +308,7 @@ impl Output {
 
     fn model_was_called(&mut self) -> Option<Told> {
         let counted = std::mem::take(&mut self.uncounted);
+        self.error = None;
         let event = AgentEvent::Usage { usage: Usage::default(), calls: 1, cost_usd: None, model: None };
         counted.then_some(Told::Event(event))
     }

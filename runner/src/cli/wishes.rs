@@ -4,7 +4,7 @@ use assistant_protocol::types::{AgentBrief, AgentRule, RuleAction, ToolSpec};
 
 /// What a tool of an agent does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Role {
+pub(crate) enum Role {
     /// Reads files.
     Read,
     /// Finds files by name, or lists folders.
@@ -60,20 +60,20 @@ const NAMES: &[(Role, &[&str])] = &[
 
 /// A tool that is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Wish {
+pub(crate) struct Wish {
     /// As the author wrote it.
-    pub(super) written: String,
+    pub(crate) written: String,
     /// The tool's name.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// Which calls; none is all.
-    pub(super) pattern: Option<String>,
+    pub(crate) pattern: Option<String>,
     /// What the tool does, where it is known.
-    pub(super) role: Option<Role>,
+    pub(crate) role: Option<Role>,
 }
 
 impl Wish {
     /// Reads `Name` or `Name(pattern)`.
-    pub(super) fn read(written: &str) -> Self {
+    pub(crate) fn read(written: &str) -> Self {
         let written = written.trim();
         let (name, pattern) = match written.split_once('(') {
             Some((name, rest)) => (name.trim(), Some(rest.strip_suffix(')').unwrap_or(rest).to_owned())),
@@ -85,14 +85,14 @@ impl Wish {
 }
 
 /// What a tool of this name does.
-pub(super) fn role(name: &str) -> Option<Role> {
+pub(crate) fn role(name: &str) -> Option<Role> {
     let name = name.to_ascii_lowercase();
     NAMES.iter().find(|(_, names)| names.contains(&name.as_str())).map(|(role, _)| *role)
 }
 
 /// Which tools a definition wants.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(crate) enum Wanted {
     /// It does not say.
     #[default]
     Unsaid,
@@ -104,26 +104,26 @@ pub(super) enum Wanted {
 
 /// What a definition says of an agent's own tools.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Wishes {
+pub(crate) struct Wishes {
     /// Those that it wants.
-    pub(super) wanted: Wanted,
+    pub(crate) wanted: Wanted,
     /// Rules for calls, in their order, without those for all tools and those that stand before such a one.
-    pub(super) rules: Vec<(RuleAction, Wish)>,
+    pub(crate) rules: Vec<(RuleAction, Wish)>,
     /// What the last rule for all tools does with those that no rule behind it is about.
-    pub(super) others: Option<RuleAction>,
+    pub(crate) others: Option<RuleAction>,
     /// Those that it must not have.
-    pub(super) denied: Vec<Wish>,
+    pub(crate) denied: Vec<Wish>,
     /// Those for which somebody is asked first.
-    pub(super) asked: Vec<Wish>,
+    pub(crate) asked: Vec<Wish>,
     /// What it allows and forbids by rules depends on the call: the host is to be asked.
-    pub(super) by_rules: bool,
+    pub(crate) by_rules: bool,
     /// It must change nothing.
-    pub(super) readonly: bool,
+    pub(crate) readonly: bool,
 }
 
 impl Wishes {
     /// Those of a brief, without the tools that the agent calls by its way back.
-    pub(super) fn of(brief: &AgentBrief, tools: &[ToolSpec]) -> Self {
+    pub(crate) fn of(brief: &AgentBrief, tools: &[ToolSpec]) -> Self {
         let own = |written: &str| {
             let wish = Wish::read(written);
             let is_own = !wish.name.starts_with("mcp__") && tools.iter().all(|tool| tool.name != wish.name);
@@ -162,7 +162,7 @@ impl Wishes {
     }
 
     /// Whether the agent may have tools that do this, as far as names tell.
-    pub(super) fn has(&self, role: Role) -> bool {
+    pub(crate) fn has(&self, role: Role) -> bool {
         let whole = |wish: &&Wish| wish.role == Some(role) && wish.pattern.is_none();
         let changes = matches!(role, Role::Edit | Role::Write | Role::Run);
         let wanted = match &self.wanted {
@@ -173,12 +173,12 @@ impl Wishes {
     }
 
     /// Whether what it wants may be used without asking, where no rule for the tool says otherwise.
-    pub(super) fn unasked(&self) -> bool {
+    pub(crate) fn unasked(&self) -> bool {
         self.others.is_none_or(|does| does == RuleAction::Allow)
     }
 
     /// Those that rules give some calls of, or ask about.
-    pub(super) fn ruled(&self) -> impl Iterator<Item = &Wish> {
+    pub(crate) fn ruled(&self) -> impl Iterator<Item = &Wish> {
         self.rules.iter().filter(|(action, _)| *action != RuleAction::Deny).map(|(_, wish)| wish)
     }
 }

@@ -232,8 +232,8 @@ async fn claude_has_the_tools_that_the_definition_says() {
     let Some(real) = Real::find(&CLAUDE).await else { return };
     let host = real.start(allow).await;
     let mut brief = real.brief(None);
-    brief["agent"]["tools"] = json!(["Read", "Bash", "look_up", "ghost"]);
-    brief["agent"]["disallowed_tools"] = json!(["Bash"]);
+    brief["agent"]["tools"] = json!(["read_file", "Bash", "look_up", "ghost"]);
+    brief["agent"]["disallowed_tools"] = json!(["shell"]);
     assert_eq!(ended(host.run("model: say Hi.", brief).await), "finished Hi.");
     let lacks: Vec<String> = host.told().into_iter().filter(|line| line.starts_with("lacks")).collect();
     assert_eq!(lacks, ["lacks tools: the agent has none of these names: ghost"]);

@@ -178,6 +178,14 @@ async fn what_the_definition_wishes_is_asked_for_or_told() {
     ];
     assert_eq!(told[..3], wanted);
 
+    let rules = json!([{ "action": "ask", "tool": "bash" }]);
+    let (_, _, told) = run(json!({ "rules": rules, "ask_tools": ["Edit"] })).await;
+    let why = "the protocol has no words for it: calls that the agent asks for are judged by the rules, others are not";
+    assert_eq!(told[1..3], [format!("lacks rules: {why}"), format!("lacks ask_tools: {why}")]);
+    let all = json!([{ "action": "allow", "tool": "*" }]);
+    let (_, _, told) = run(json!({ "rules": all, "tools": ["*"] })).await;
+    assert!(!told.iter().any(|line| line.starts_with("lacks")), "{told:?}");
+
     // Pictures go to an agent that takes them.
     let agent = Agent::start("echo", allow).await;
     let picture = json!({ "type": "image", "mime_type": "image/png", "data": "AA==" });

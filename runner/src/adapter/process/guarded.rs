@@ -6,8 +6,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, getpid, kill_process};
 use tokio::process::Child;
 
-use super::super::guard::{GUARD, SIGNALLED};
-use super::super::sweep;
+use super::super::guard::{GUARD, SIGNALLED, sweep_behind};
 use super::{Launch, Own};
 
 /// How long what a killed guard has left may take to be gone, in milliseconds.
@@ -44,7 +43,7 @@ fn tell(guard: &Child, signal: Signal) {
 pub(super) async fn sweep(own: &Own, status: ExitStatus) {
     if own.adopts && status.code().is_none() {
         // An error tells that the system has no more signals to give: the next sweep may find what is left.
-        let _ = sweep::end_all_below_within(Duration::from_millis(SWEPT_MS)).await;
+        let _ = sweep_behind(Duration::from_millis(SWEPT_MS)).await;
     }
 }
 

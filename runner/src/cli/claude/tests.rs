@@ -1,3 +1,4 @@
+use super::tools::{COMPANIONS, options, permissions};
 use super::*;
 
 fn check(brief: Value, args: &[&str], permissions_: Value, lacks: &[&str]) {
@@ -46,6 +47,24 @@ fn definitions_are_said_in_its_terms() {
     check(json!({ "rules": [{ "action": "ask", "tool": "*" }] }), &["--tools", all], may(&[ours], &[], &asked), &[]);
     let but_one = json!({ "rules": [{ "action": "deny", "tool": "*" }, { "action": "allow", "tool": "grep" }] });
     check(but_one, &["--tools", "Grep"], may(&[ours], &[], &asked), &[]);
+}
+
+#[test]
+fn a_session_behind_an_adapter_is_told_its_tools() {
+    let check = |brief: Value, told: Value| {
+        let brief = serde_json::from_value(brief).expect("a brief");
+        assert_eq!(options(&Wishes::of(&brief, &[])).map_or(Value::Null, Value::Object), told, "{brief:?}");
+    };
+    check(json!({}), Value::Null);
+    check(json!({ "tools": ["*"] }), Value::Null);
+    check(json!({ "tools": [] }), json!({ "tools": [] }));
+    let run = ["Bash", "Read", "TaskOutput", "TaskStop"];
+    let wanted = json!({ "tools": ["read_file", "Bash(git log:*)", "Frob"], "disallowed_tools": ["shell(rm:*)"] });
+    check(wanted, json!({ "tools": run, "disallowedTools": ["Bash(rm:*)", "TaskOutput", "TaskStop"] }));
+    check(json!({ "tools": ["Read", "Write"], "readonly": true }), json!({ "tools": ["Read"] }));
+    let rules = json!({ "rules": [{ "action": "deny", "tool": "*" }, { "action": "allow", "tool": "grep" }] });
+    check(rules, json!({ "tools": ["Grep"] }));
+    check(json!({ "rules": [{ "action": "deny", "tool": "webfetch" }] }), json!({ "disallowedTools": ["WebFetch"] }));
 }
 
 #[test]

@@ -1,0 +1,150 @@
+//! The tools of Claude Code: which of them a definition wants, and which calls are allowed, asked for and forbidden.
+
+use assistant_protocol::types::RuleAction;
+use serde_json::{Map, Value, json};
+
+use super::super::kind::Plan;
+use super::super::wishes::{Role, Wanted, Wish, Wishes};
+use crate::adapter::bridge::SERVER_NAME;
+
+/// Its tools, by what they do.
+const TOOLS: &[(Role, &[&str])] = &[
+    (Role::Read, &["Read"]),
+    (Role::Find, &["Glob"]),
+    (Role::Search, &["Grep"]),
+    (Role::Edit, &["Edit", "NotebookEdit"]),
+    (Role::Write, &["Write"]),
+    (Role::Run, &["Bash", "TaskOutput", "TaskStop"]),
+    (Role::Fetch, &["WebFetch"]),
+    (Role::Web, &["WebSearch"]),
+    (Role::Todo, &["TodoWrite"]),
+    (Role::Task, &["Task"]),
+];
+/// Those of them without which a shell cannot read what runs in the background.
+pub(super) const COMPANIONS: [&str; 2] = ["TaskOutput", "TaskStop"];
+/// Tools that change something: a definition that must not has none of them.
+const CHANGING: [&str; 4] = ["Bash", "Edit", "NotebookEdit", "Write"];
+/// What an assistant has whose definition says nothing of tools.
+const READING: [&str; 3] = ["Read", "Glob", "Grep"];
+/// Further tools of it, which do what no other agent's tools do.
+const FURTHER_TOOLS: [&str; 4] = ["Skill", "SlashCommand", "ExitPlanMode", "ToolSearch"];
+
+/// The tools that it has, as an argument, and its settings of what it may do with them.
+pub(super) fn permissions(wishes: &Wishes, plan: &mut Plan) -> Value {
+    let mut names = Vec::new();
+    let (mut allow, mut deny, mut ask) = (vec![format!("mcp__{SERVER_NAME}")], Vec::new(), Vec::new());
+    if let Some(wanted) = listed(wishes) {
+        for wish in &wanted {
+            let own = own_names(wish);
+            if own.is_empty() {
+                plan.lacks(format!("the tool `{}`", wish.written), "Claude Code has no tool of this name");
+            }
+            // With rules the host judges each call.
+            if !wishes.by_rules && !reads_anything(wish) {
+                allow.extend(own.iter().map(|name| with_pattern(name, wish)));
+            }
+            names.extend(own);
+        }
+        if wishes.readonly {
+            names.retain(|name| !CHANGING.contains(name));
+        }
+        names.sort_unstable();
+        names.dedup();
+        plan.arg("--tools").arg(names.join(","));
+    }
+    for wish in &wishes.denied {
+        deny.extend(own_names(wish).iter().map(|name| with_pattern(name, wish)));
+    }
+    for wish in &wishes.asked {
+        ask.extend(own_names(wish).iter().map(|name| with_pattern(name, wish)));
+    }
+    ask.extend(judged(wishes).into_iter().map(str::to_owned));
+    if wishes.readonly {
+        deny.extend(CHANGING.map(str::to_owned));
+    }
+    json!({ "permissions": { "allow": allow, "deny": deny, "ask": ask } })
+}
+
+/// What a session of Claude Code behind an adapter of another protocol is begun with: the tools that it has, and those that it
+/// must not have. It asks for each call but those that read in its folder.
+pub(crate) fn options(wishes: &Wishes) -> Option<Map<String, Value>> {
+    let mut options = Map::new();
+    if let (Wanted::Some(_), _) | (_, Some(RuleAction::Deny)) = (&wishes.wanted, wishes.others) {
+        let mut names: Vec<_> = listed(wishes).unwrap_or_default().iter().flat_map(own_names).collect();
+        names.retain(|name| !(wishes.readonly && CHANGING.contains(name)));
+        names.sort_unstable();
+        names.dedup();
+        options.insert("tools".to_owned(), json!(names));
+    }
+    let mut denied: Vec<String> = Vec::new();
+    for wish in &wishes.denied {
+        denied.extend(own_names(wish).iter().map(|name| with_pattern(name, wish)));
+    }
+    if !denied.is_empty() {
+        options.insert("disallowedTools".to_owned(), json!(denied));
+    }
+    (!options.is_empty()).then_some(options)
+}
+
+/// The tools that a definition names and that Claude Code does not have.
+pub(crate) fn unknown(wishes: &Wishes) -> Vec<&str> {
+    let wanted = if let Wanted::Some(wanted) = &wishes.wanted { wanted.as_slice() } else { &[] };
+    let named = wanted.iter().chain(&wishes.denied).filter(|wish| own_names(wish).is_empty());
+    let mut unknown: Vec<&str> = named.map(|wish| wish.name.as_str()).collect();
+    unknown.sort_unstable();
+    unknown.dedup();
+    unknown
+}
+
+/// The tools that it has; none is all that there are.
+fn listed(wishes: &Wishes) -> Option<Vec<Wish>> {
+    match (&wishes.wanted, wishes.others) {
+        (Wanted::Some(wanted), _) => Some(wanted.clone()),
+        (_, Some(RuleAction::Deny)) => Some(wishes.ruled().cloned().collect()),
+        // Of each of them it can be told to ask.
+        (_, Some(RuleAction::Ask)) => {
+            Some(TOOLS.iter().flat_map(|(_, names)| *names).map(|name| Wish::read(name)).collect())
+        }
+        (Wanted::All, _) => None,
+        // Without a word about tools it only reads, and has what rules are about.
+        (Wanted::Unsaid, _) => Some(READING.map(Wish::read).into_iter().chain(wishes.ruled().cloned()).collect()),
+    }
+}
+
+/// The tools of which the host judges each call, also one that Claude Code would make without a word, as one that reads in
+/// its folder.
+fn judged(wishes: &Wishes) -> Vec<&'static str> {
+    let of_rules = wishes.rules.iter().flat_map(|(_, wish)| own_names(wish));
+    let all = TOOLS.iter().flat_map(|(_, names)| names.iter().copied()).filter(|_| !wishes.unasked());
+    let mut names: Vec<_> = of_rules.chain(all).filter(|name| !COMPANIONS.contains(name)).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// Whether it is a wish to read whatever there is. In the folder of the run it may without a word; for what is outside the
+/// host is asked.
+fn reads_anything(wish: &Wish) -> bool {
+    wish.pattern.is_none() && matches!(wish.role, Some(Role::Read | Role::Find | Role::Search))
+}
+
+/// The tools of Claude Code that a wish is about.
+fn own_names(wish: &Wish) -> Vec<&'static str> {
+    let of_role = TOOLS.iter().flat_map(|(_, names)| names.iter().copied());
+    let exact = of_role.chain(FURTHER_TOOLS).find(|name| name.eq_ignore_ascii_case(&wish.name));
+    match (exact, wish.role) {
+        // A shell without its companions cannot read what runs in the background.
+        (Some(_), Some(Role::Run)) | (None, Some(_)) => {
+            TOOLS.iter().find(|(role, _)| Some(*role) == wish.role).map(|(_, names)| names.to_vec()).unwrap_or_default()
+        }
+        (Some(name), _) => vec![name],
+        (None, None) => Vec::new(),
+    }
+}
+
+fn with_pattern(name: &str, wish: &Wish) -> String {
+    match &wish.pattern {
+        Some(pattern) if !COMPANIONS.contains(&name) => format!("{name}({pattern})"),
+        Some(_) | None => name.to_owned(),
+    }
+}
