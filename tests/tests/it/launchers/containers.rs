@@ -3,12 +3,16 @@
 //! `STATIC_RUNNER` names that file (`.ci/static-runner` makes it); `PODMAN_OPTIONS` are further arguments of `podman run`,
 //! which some machines need.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use conformance::launching::skipped;
 use rmcp::ServiceExt;
 use rmcp::transport::TokioChildProcess;
 
 use super::*;
 use crate::crash::{McpClient, call};
+
+static IMAGES: AtomicU32 = AtomicU32::new(0);
 
 /// An image that is empty, or has the runner in it.
 struct Image {
@@ -34,7 +38,9 @@ impl Image {
         if with_runner {
             std::fs::copy(&runner, dir.path().join("root/runner")).expect("a file");
         }
-        let name = format!("localhost/launch-test-{}-{with_runner}", std::process::id());
+        // Each test removes its own.
+        let number = IMAGES.fetch_add(1, Ordering::Relaxed);
+        let name = format!("localhost/launch-test-{}-{number}", std::process::id());
         let tar = dir.path().join("root.tar");
         let packed = Command::new("tar").arg("-C").arg(dir.path().join("root")).arg("-cf").arg(&tar).arg(".").status();
         assert!(packed.is_ok_and(|status| status.success()), "it is packed");
