@@ -12,6 +12,7 @@ use rmcp::transport::TokioChildProcess;
 use super::*;
 use crate::crash::{McpClient, call};
 
+/// Images that this process has made: each has a name of its own, for each is removed by its test.
 static IMAGES: AtomicU32 = AtomicU32::new(0);
 
 /// An image that is empty, or has the runner in it.
@@ -38,7 +39,6 @@ impl Image {
         if with_runner {
             std::fs::copy(&runner, dir.path().join("root/runner")).expect("a file");
         }
-        // Each test removes its own.
         let number = IMAGES.fetch_add(1, Ordering::Relaxed);
         let name = format!("localhost/launch-test-{}-{number}", std::process::id());
         let tar = dir.path().join("root.tar");
