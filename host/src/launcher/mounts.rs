@@ -77,7 +77,8 @@ impl Mount {
                 .collect()
         };
         Ok(match self.how {
-            How::Covered | How::Hidden => ["--tmpfs=".as_ref(), self.at.as_os_str()].into_iter().collect(),
+            // A volume without a name, which goes with the container: podman copies into a tmpfs what lies beneath it.
+            How::Covered | How::Hidden => ["--volume=".as_ref(), self.at.as_os_str()].into_iter().collect(),
             How::HiddenFile => shown(Path::new("/dev/null"), ":ro"),
             How::Read => shown(&self.path, ":ro"),
             How::Write => shown(&self.path, ":rw"),
@@ -267,19 +268,22 @@ mod tests {
             let told = volumes(&mounts).map(|all| all.join(" ".as_ref()).into_string().expect("a text"));
             assert_eq!(told.as_deref().map_err(String::as_str), expected, "{mounts:?}");
         };
-        check(&[("/a b", How::Read), ("/c", How::Write)], Ok("--volume=/c:/c:rw --volume=/a b:/a b:ro"));
+        check(&[("/a b", How::Read), ("/c", How::Write)], Ok("--volume=/a b:/a b:ro --volume=/c:/c:rw"));
         // Nothing is seen there.
         check(&[("/a", How::Hidden), ("/b", How::HiddenFile), ("/a/c", How::Covered)], Ok(""));
         check(
             &[("/a", How::Write), ("/a/b", How::Hidden), ("/a/b/c", How::Hidden), ("/a/d", How::HiddenFile)],
-            Ok("--volume=/a:/a:rw --tmpfs=/a/b --volume=/dev/null:/a/d:ro"),
+            Ok("--volume=/a:/a:rw --volume=/a/b --volume=/dev/null:/a/d:ro"),
         );
         check(
             &[("/a", How::Write), ("/a/b", How::Hidden), ("/a/b/c", How::Write), ("/a/b/c/d", How::Hidden)],
-            Ok("--volume=/a:/a:rw --tmpfs=/a/b --volume=/a/b/c:/a/b/c:rw --tmpfs=/a/b/c/d"),
+            Ok("--volume=/a:/a:rw --volume=/a/b --volume=/a/b/c:/a/b/c:rw --volume=/a/b/c/d"),
         );
         check(&[("/a", How::Covered), ("/a", How::Write)], Ok("--volume=/a:/a:rw"));
-        check(&[("/a", How::Write), ("/a/b", How::Write), ("/a/b", How::Hidden)], Ok("--volume=/a:/a:rw --tmpfs=/a/b"));
+        check(
+            &[("/a", How::Write), ("/a/b", How::Write), ("/a/b", How::Hidden)],
+            Ok("--volume=/a:/a:rw --volume=/a/b"),
+        );
         let colon = "/a:b has a colon in it, which a container cannot be given";
         check(&[("/a:b", How::Read)], Err(colon));
         check(&[("/a:b", How::Hidden)], Ok(""));

@@ -73,7 +73,19 @@ async fn root(call: &Call) -> Result<Root, ToolError> {
 /// A path below the folder, links resolved.
 fn below(root: &Root, wanted: &str) -> Result<PathBuf, ToolError> {
     let shown: String = wanted.chars().take(200).collect();
-    let found = paths::below(&root.path, wanted).map_err(|error| match error {
+    let found = paths::below(&root.path, wanted);
+    // Nor is it told what is not there.
+    let there = |path: PathBuf| path.ancestors().find_map(|path| path.canonicalize().ok());
+    let is_own = match &found {
+        Ok(found) => root.own.has(found),
+        Err(NotBelow::Missing) => there(root.path.join(wanted)).is_some_and(|path| root.own.has(&path)),
+        Err(NotBelow::Outside | NotBelow::Unreadable) => false,
+    };
+    if is_own {
+        let hint = "The state, the configuration and the keys of the host are not shown; do without them.";
+        return Err(ToolError::new("not_permitted", format!("`{shown}` is the host's own"), hint));
+    }
+    found.map_err(|error| match error {
         NotBelow::Outside => {
             let hint = "Only files below your working folder can be read; links out of it are not followed.";
             ToolError::new("not_permitted", format!("`{shown}` lies outside of the working folder"), hint)
@@ -82,12 +94,7 @@ fn below(root: &Root, wanted: &str) -> Result<PathBuf, ToolError> {
             ToolError::bad_argument(format!("`{shown}` {error}"), &near::hint(&near::names(root, wanted)))
         }
         NotBelow::Unreadable => ToolError::bad_argument(format!("`{shown}` {error}"), &near::hint(&[])),
-    })?;
-    if root.own.has(&found) {
-        let hint = "The state, the configuration and the keys of the host are not shown; do without them.";
-        return Err(ToolError::new("not_permitted", format!("`{shown}` is the host's own"), hint));
-    }
-    Ok(found)
+    })
 }
 
 async fn blocking<T: Send + 'static>(

@@ -103,8 +103,8 @@ fn presets_end_what_is_elsewhere() {
         assert_eq!(config.launcher("a", &|_| None).expect("a launcher").kill.join(" "), expected, "{written}");
     };
     check("preset = 'bwrap'", "");
-    check("preset = 'podman'\nimage = 'i'", "podman rm --force --ignore --time 0 {name}");
-    check("preset = 'docker'\nimage = 'i'", "docker rm --force {name}");
+    check("preset = 'podman'\nimage = 'i'", "podman rm --force --ignore --time 0 --volumes {name}");
+    check("preset = 'docker'\nimage = 'i'", "docker rm --force --volumes {name}");
     let pod = "kubectl delete pod {name} --ignore-not-found --now --wait=false";
     check("preset = 'kubectl'\nimage = 'i'", pod);
     check("preset = 'kubectl'\nimage = 'i'\nnamespace = 'n'", &format!("{pod} --namespace=n"));

@@ -60,7 +60,7 @@ async fn what_does_not_come_up_is_told() {
         (sshd.launcher("stranger", &runner()), "Permission denied (publickey)"),
         (sshd.launcher("user", "runner = \"/no/such/runner\""), "/no/such/runner"),
         (sshd.launcher("user", &format!("{}\ndir = \"/no/such/folder\"", runner())), "/no/such/folder"),
-        (sshd.launcher("user", "runner = \"/bin/sleep\"\nlaunch_ms = 1000"), "missing operand"),
+        (sshd.launcher("user", "runner = \"/bin/sleep\"\nlaunch_ms = 20000"), "missing operand"),
         (elsewhere, "Connection refused"),
     ] {
         let bed = bed(&launcher, "", json!([{ "text": "done" }]));
