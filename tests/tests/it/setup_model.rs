@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::Stdio;
 
 use conformance::bed::SOON;
+#[cfg(target_os = "linux")]
+use conformance::launching::skipped;
 use conformance::model_server::{ModelServer, Reply, Then};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -238,7 +240,7 @@ async fn at_a_terminal(dir: &Path, steps: &[(&str, &str)]) -> Option<String> {
     let mut terminal = match command.spawn() {
         Ok(terminal) => terminal,
         Err(error) => {
-            eprintln!("skipped: `script` cannot be run: {error}");
+            skipped(&format!("`script` cannot be run: {error}"));
             return None;
         }
     };
