@@ -26,7 +26,7 @@ use super::stored::STORE_AGAIN;
 use crate::blobs;
 use crate::caller::Caller;
 use crate::model::answer_with_retries;
-use crate::model::{Answer, Ask, ModelError, ModelErrorKind, Progress, ToolChoice};
+use crate::model::{Answer, Ask, ModelError, ModelErrorKind, NoModel, Progress, ToolChoice};
 use crate::process_table;
 use crate::store::BUDGETS;
 use crate::tools::service_context::State;
@@ -307,8 +307,14 @@ async fn ask_model(link: &Link, ask: &Ask, account: Account) -> Result<Answer, M
         retry_after_ms: None,
         message,
     };
-    let Some(model) = link.host.models().get(&link.row.model) else {
-        return Err(rejected(format!("the model `{}` is not configured any more", link.row.model)));
+    let models = link.host.models();
+    let Some(model) = models.get(&link.row.model) else {
+        return Err(rejected(match models.resolve(&[], None, false) {
+            Err(none @ NoModel::NoneConfigured { .. }) => none.to_string(),
+            Ok(_) | Err(NoModel::Unusable { .. } | NoModel::Refused { .. }) => {
+                format!("the model `{}` is not configured any more", link.row.model)
+            }
+        }));
     };
     let (_in_flight, model) = (link.pulse.exempt(), Noted { model: &*model, pulse: &link.pulse });
     let most = usize::try_from(link.limits.result_bytes).unwrap_or(usize::MAX);

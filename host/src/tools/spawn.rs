@@ -177,7 +177,10 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
             let by_default = params.runner.is_none() && resumed.is_none() && definition.runner.is_none();
             choose::model_of_agent(runner, wish.first(), host.default_runner_why().filter(|_| by_default))
         }
-        None => choose_model(&call, &wish, params.model.as_deref(), parent.as_ref())?,
+        None => match runner.as_deref().and_then(|runner| choose::no_model_of_program(runner, &host)) {
+            Some(choice) => choice,
+            None => choose_model(&call, &wish, params.model.as_deref(), parent.as_ref())?,
+        },
     };
     // That of one that works elsewhere is none here.
     let is_here = |parent: &&Process| {
@@ -204,8 +207,9 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
     };
     let place = Place { working_dir: working_dir.as_deref(), by, depth: 0 };
     granted.unavailable = lacking::lacking(&host, &definition, granted.unavailable, place, agent.is_some()).await?;
-    // What an agent's model costs is known when it has told it.
-    let priced = agent.is_none().then_some(choice.name.as_str());
+    // What an agent's model costs is known when it has told it; without any model none is paid.
+    let has_model = agent.is_none() && host.models().names().next().is_some();
+    let priced = has_model.then_some(choice.name.as_str());
     let mut limits = tighten::granted(&call, parent.as_ref(), params.limits.as_ref(), priced).await?;
     depth::bound(&call, parent.as_ref(), &definition, &mut limits).await?;
     let json_error = |error: serde_json::Error| ToolError::internal(&error);

@@ -1,7 +1,9 @@
 //! Runners that run an agent of their own: what they are told, what they tell, what they may ask, and what becomes of it.
 //! The runners are puppets in the hand of the test.
 
+use assistant_host::host::{Host, Options};
 use assistant_host::launcher::RunnerCommand;
+use assistant_host::model::Models;
 use assistant_host::replay::Recording;
 use assistant_host::runners::{Agent, Kind, Runner};
 use conformance::bed::{Bed, Client, SOON};
@@ -305,6 +307,30 @@ async fn it_gets_what_it_needs_of_the_environment() {
     }
     assert!(with.contains(&name) && !without.contains(&name), "{name}: {with:?} {without:?}");
     assert!(!with.iter().any(|name| name == "NOT_THERE" || name.starts_with("CARGO")), "{with:?}");
+    client.host.close().await;
+}
+
+/// Whether a program has a model of its own is known when it runs: where there is none, it is refused when it asks for one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_may_be_one_needs_no_model() {
+    let (mut bed, puppets) = bed("tools: [Read]");
+    let kind = Kind::Program(RunnerCommand { program: PUPPET.into(), args: puppets.args() });
+    bed.runners.insert("claude".to_owned(), Runner { kind, env: Vec::new() });
+    let host = Host::open(Options { models: Models::default(), ..bed.options() }).await.expect("a host");
+    let client = Client::of(&host).await;
+    let spawned = client.spawn("a", "do it").await;
+    let why = spawned["model"]["why"].as_str().unwrap_or_default();
+    assert!(spawned["model"]["used"] == "claude" && why.starts_with("no model is configured"), "{spawned}");
+    let mut puppet = puppets.next().await;
+    puppet.tells(text("I work.")).await.expect("told");
+    let refused = puppet.asks_model().outcome().await.expect_err("there is none");
+    assert!(refused["message"].as_str().is_some_and(|why| why.contains("No model is configured")), "{refused}");
+    puppet.ends("done");
+    assert_eq!(client.end(&spawned).await["status"], "finished");
+    // Our own runner has none.
+    let refused =
+        client.try_call("spawn_assistant", json!({ "assistant_id": "other", "query": "x" })).await.expect_err("none");
+    assert_eq!(refused["code"], "no_model", "{refused}");
     client.host.close().await;
 }
 

@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::Stdio;
 
 use conformance::bed::SOON;
+#[cfg(target_os = "linux")]
+use conformance::launching::skipped;
 use conformance::model_server::{ModelServer, Reply, Then};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -221,4 +223,58 @@ async fn an_agent_that_does_not_reach_its_model_says_so() {
     ] {
         assert!(said.contains(words), "{words}: {said}");
     }
+}
+
+/// What a person sees who types at a terminal, each answer as soon as its question is there. `script` gives the terminal;
+/// none where that is missing.
+#[cfg(target_os = "linux")]
+async fn at_a_terminal(dir: &Path, steps: &[(&str, &str)]) -> Option<String> {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let line = format!(
+        "HOME=. PATH=bin {HOST} setup model --no-test --state state --config config.toml --no-project; stty -a; echo left"
+    );
+    let mut command = Command::new("script");
+    command.args(["-qec", &line, "/dev/null"]).current_dir(dir).env_clear().env("OLLAMA_HOST", "127.0.0.1:9");
+    command.envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+    let mut terminal = match command.spawn() {
+        Ok(terminal) => terminal,
+        Err(error) => {
+            skipped(&format!("`script` cannot be run: {error}"));
+            return None;
+        }
+    };
+    let (mut types, mut sees) = (terminal.stdin.take().expect("piped"), terminal.stdout.take().expect("piped"));
+    let mut seen = Vec::new();
+    for (question, answer) in steps {
+        let begin = seen.len();
+        let asked = async {
+            while !String::from_utf8_lossy(&seen[begin..]).contains(question) {
+                assert!(sees.read_buf(&mut seen).await.expect("read") > 0, "it ended before `{question}`");
+            }
+        };
+        let in_time = tokio::time::timeout(SOON, asked).await;
+        assert!(in_time.is_ok(), "no `{question}`: {}", String::from_utf8_lossy(&seen));
+        types.write_all(answer.as_bytes()).await.expect("typed");
+    }
+    Some(String::from_utf8_lossy(&seen).into_owned())
+}
+
+/// A key that is pasted at a terminal is not shown there, and whoever gives up has the terminal as it was.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_is_pasted_is_not_shown() {
+    let dir = folder(None);
+    let (number, key) = (("Number [1]", "1\n"), "Paste the key");
+    let all = [number, (key, "sk-secret-3\n"), ("Which model?", "m-9\n"), ("Write this", "y\n"), ("left", "")];
+    let Some(seen) = at_a_terminal(dir.path(), &all).await else { return };
+    assert!(seen.contains("m-9") && !seen.contains("secret") && seen.contains(" echo "), "{seen}");
+    assert!(config(&dir).contains("model = \"m-9\"\napi_key_file = \"anthropic.key\""), "{}", config(&dir));
+    assert_eq!(std::fs::read_to_string(dir.path().join("anthropic.key")).expect("a key"), "sk-secret-3\n");
+    let dir = folder(None);
+    let given_up = [number, (key, "sk-secret-3\u{3}"), ("left", "")];
+    let seen = at_a_terminal(dir.path(), &given_up).await.expect("as before");
+    assert!(seen.contains("interrupted; nothing was written") && !seen.contains("secret"), "{seen}");
+    assert!(seen.contains(" echo ") && !seen.contains("-isig"), "{seen}");
+    assert!(!dir.path().join("config.toml").exists() && !dir.path().join("anthropic.key").exists());
 }

@@ -200,6 +200,17 @@ pub(super) fn model_of_agent(runner: &str, wished: Option<&String>, chosen: Opti
     Choice { name: runner.to_owned(), why: (!why.is_empty()).then(|| why.join(". ")) }
 }
 
+/// The same for a program that is a runner, where there is no model at all: it may turn out to be an agent. If it asks a
+/// model all the same, it is told then that there is none.
+pub(super) fn no_model_of_program(runner: &str, host: &Host) -> Option<Choice> {
+    let why = || {
+        format!(
+            "no model is configured, and the runner `{runner}` may have one of its own; if it asks for one, that fails"
+        )
+    };
+    host.models().names().next().is_none().then(|| Choice { name: runner.to_owned(), why: Some(why()) })
+}
+
 pub(super) fn choose_model(
     call: &Call,
     wish: &[String],

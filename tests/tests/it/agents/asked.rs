@@ -137,10 +137,7 @@ async fn a_definition_that_is_not_trusted_gets_what_only_looks() {
         spawned["unavailable_tools"].as_array().into_iter().flatten().filter_map(|one| one["tool"].as_str()).collect();
     assert!(lacks.contains(&"agent tools (Bash, Edit, mcp__x__y)"), "{spawned}");
     let mut puppet = puppets.next().await;
-    assert_eq!(
-        (&puppet.run["agent"]["tools"], &puppet.run["agent"]["readonly"]),
-        (&json!(["Read"]), &json!(true))
-    );
+    assert_eq!((&puppet.run["agent"]["tools"], &puppet.run["agent"]["readonly"]), (&json!(["Read"]), &json!(true)));
     let prompt = puppet.run["assistant"]["system_prompt"].as_str().unwrap_or_default();
     assert!(prompt.contains("agent tools (Bash, Edit, mcp__x__y)"), "{prompt}");
     let refused = puppet.may("1", "Bash", json!({ "command": "ls" })).result().await;

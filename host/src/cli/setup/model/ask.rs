@@ -11,6 +11,12 @@ use crate::config::Secret;
 const ASKED_MAX: usize = 5;
 /// The longest answer, bytes.
 const ANSWER_BYTES_MAX: usize = 16 * 1024;
+/// The longest line that a terminal gives, bytes; what is longer it cuts.
+const TERMINAL_BYTES_MAX: usize = 4_095;
+/// What Ctrl-C sends.
+const INTERRUPT: u8 = 3;
+/// Why no key is asked for.
+const SHOWN: &str = "a key that you type would be shown here; name a file with it by --key-file, or set its variable";
 
 /// Who is asked.
 pub(super) struct Dialog<R, W> {
@@ -98,13 +104,21 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
     }
 
     fn secret(&mut self, question: &str) -> Result<Secret, String> {
-        self.ask(question);
         let answer = {
-            let _hidden = self.terminal.then(Hidden::begin);
+            // Before it is asked: who pastes at once shows nothing either.
+            let _hidden = if self.terminal { Some(Hidden::begin()?) } else { None };
+            self.ask(question);
             self.answer()
         };
         self.ask("\n");
-        Secret::new(&answer?).ok_or_else(|| "no key was given".to_owned())
+        let answer = answer?;
+        if self.terminal && answer.len() >= TERMINAL_BYTES_MAX {
+            return Err("a terminal takes no key that is so long; name a file with it by --key-file".to_owned());
+        }
+        if answer.contains(char::is_control) {
+            return Err("the key has signs in it that are none of a key; paste it alone".to_owned());
+        }
+        Secret::new(&answer).ok_or_else(|| "no key was given".to_owned())
     }
 
     fn ask(&mut self, words: &str) {
@@ -114,53 +128,62 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
     }
 
     fn answer(&mut self) -> Result<String, String> {
-        let mut line = String::new();
-        let most = u64::try_from(ANSWER_BYTES_MAX).unwrap_or(u64::MAX);
-        let read = std::io::Read::take(&mut self.answers, most).read_line(&mut line);
-        match read {
-            Ok(0) => Err("nobody answered; nothing was written".to_owned()),
-            Ok(_) => Ok(line.trim().to_owned()),
-            Err(error) => Err(format!("the answer cannot be read: {error}")),
+        let (mut line, mut ended) = (Vec::new(), false);
+        for byte in std::io::Read::bytes(&mut self.answers).take(ANSWER_BYTES_MAX) {
+            match byte.map_err(|error| format!("the answer cannot be read: {error}"))? {
+                b'\n' => {
+                    ended = true;
+                    break;
+                }
+                INTERRUPT => return Err("interrupted; nothing was written".to_owned()),
+                byte => line.push(byte),
+            }
         }
+        if line.is_empty() && !ended {
+            return Err("nobody answered; nothing was written".to_owned());
+        }
+        let line = String::from_utf8(line).map_err(|_| "the answer cannot be read: it is no UTF-8".to_owned())?;
+        Ok(line.trim().to_owned())
     }
 }
 
-/// While it is there, what is typed at the terminal is not shown.
+/// While it is there, what is typed at the terminal is not shown, and Ctrl-C only ends the line: whoever gives up there
+/// gets the terminal back as it was.
 struct Hidden {
     #[cfg(unix)]
-    before: Option<rustix::termios::Termios>,
+    before: rustix::termios::Termios,
 }
 
 impl Hidden {
+    /// # Errors
+    /// In words: it would be shown.
     #[cfg(unix)]
-    fn begin() -> Self {
-        use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+    fn begin() -> Result<Self, String> {
+        use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, tcgetattr, tcsetattr};
         let stdin = std::io::stdin();
-        let before = tcgetattr(&stdin).ok();
-        if let Some(mut hidden) = before.clone() {
-            hidden.local_modes.remove(LocalModes::ECHO);
-            if tcsetattr(&stdin, OptionalActions::Flush, &hidden).is_err() {
-                super::talk("what you type is shown here");
-            }
-        }
-        Self { before }
+        let before = tcgetattr(&stdin).map_err(|_| SHOWN.to_owned())?;
+        let mut hidden = before.clone();
+        hidden.local_modes.remove(LocalModes::ECHO | LocalModes::ECHONL | LocalModes::ISIG);
+        hidden.special_codes[SpecialCodeIndex::VEOL] = INTERRUPT;
+        let set = Self { before };
+        tcsetattr(&stdin, OptionalActions::Flush, &hidden).map_err(|_| SHOWN.to_owned())?;
+        // It may have been set in part.
+        let now = tcgetattr(&stdin).map_err(|_| SHOWN.to_owned())?;
+        if now.local_modes.contains(LocalModes::ECHO) { Err(SHOWN.to_owned()) } else { Ok(set) }
     }
 
     #[cfg(not(unix))]
-    fn begin() -> Self {
-        super::talk("what you type is shown here");
-        Self {}
+    fn begin() -> Result<Self, String> {
+        Err(SHOWN.to_owned())
     }
 }
 
+#[cfg(unix)]
 impl Drop for Hidden {
     fn drop(&mut self) {
-        #[cfg(unix)]
-        if let Some(before) = &self.before {
-            use rustix::termios::{OptionalActions, tcsetattr};
-            if tcsetattr(std::io::stdin(), OptionalActions::Flush, before).is_err() {
-                super::talk("what you type may not be shown from now on: `stty echo` mends that");
-            }
+        use rustix::termios::{OptionalActions, tcsetattr};
+        if tcsetattr(std::io::stdin(), OptionalActions::Flush, &self.before).is_err() {
+            super::talk("what you type may not be shown from now on: `stty sane` mends that");
         }
     }
 }

@@ -111,6 +111,8 @@ fn questions_have_numbers_and_defaults() {
     answers(&found, "2\nsk-secret\n\n", &entry("usual"));
     answers(&found, "2\n sk-secret \nother\n", &entry("other"));
     answers(&found, "2\n\n\n", "no key was given");
+    answers(&found, "2\nsk-secret\u{3}", "interrupted; nothing was written");
+    answers(&found, "2\n\u{1b}[200~sk-secret\n\n", "the key has signs in it that are none of a key; paste it alone");
     answers(&found, "2\n", "nobody answered; nothing was written");
 }
 
