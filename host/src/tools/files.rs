@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ignore::overrides::{Override, OverrideBuilder};
 use ignore::{Walk, WalkBuilder};
 
-use super::paths::{self, NotBelow, Own};
+use super::paths::{NotBelow, Root};
 use super::{Audience, Call, Hints, Tool, ToolError, row};
 use crate::process_table;
 
@@ -51,13 +51,6 @@ impl Drop for Stop {
 }
 
 /// The folder of the calling process.
-struct Root {
-    /// Without links.
-    path: PathBuf,
-    /// What in it is the host's own.
-    own: Own,
-}
-
 async fn root(call: &Call) -> Result<Root, ToolError> {
     let none = || {
         let hint = "Do without files, or ask your caller for the contents in a message.";
@@ -66,29 +59,20 @@ async fn root(call: &Call) -> Result<Root, ToolError> {
     let process = call.caller.process().ok_or_else(none)?;
     let row = call.host.store().read(move |db| process_table::get(db, process)).await?;
     let dir = row.working_dir.ok_or_else(none)?;
-    let path = PathBuf::from(dir).canonicalize().map_err(|_| none())?;
-    Ok(Root { own: Own::of(call.host.private(), &path), path })
+    Root::new(Path::new(&dir), call.host.private()).map_err(|_| none())
 }
 
 /// A path below the folder, links resolved.
 fn below(root: &Root, wanted: &str) -> Result<PathBuf, ToolError> {
     let shown: String = wanted.chars().take(200).collect();
-    let found = paths::below(&root.path, wanted);
-    // Nor is it told what is not there.
-    let there = |path: PathBuf| path.ancestors().find_map(|path| path.canonicalize().ok());
-    let is_own = match &found {
-        Ok(found) => root.own.has(found),
-        Err(NotBelow::Missing) => there(root.path.join(wanted)).is_some_and(|path| root.own.has(&path)),
-        Err(NotBelow::Outside | NotBelow::Unreadable) => false,
-    };
-    if is_own {
-        let hint = "The state, the configuration and the keys of the host are not shown; do without them.";
-        return Err(ToolError::new("not_permitted", format!("`{shown}` is the host's own"), hint));
-    }
-    found.map_err(|error| match error {
+    root.below(wanted).map_err(|error| match error {
         NotBelow::Outside => {
             let hint = "Only files below your working folder can be read; links out of it are not followed.";
             ToolError::new("not_permitted", format!("`{shown}` lies outside of the working folder"), hint)
+        }
+        NotBelow::Own => {
+            let hint = "The state, the configuration and the keys of the host are not shown; do without them.";
+            ToolError::new("not_permitted", format!("`{shown}` {error}"), hint)
         }
         NotBelow::Missing => {
             ToolError::bad_argument(format!("`{shown}` {error}"), &near::hint(&near::names(root, wanted)))

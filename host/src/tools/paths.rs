@@ -5,13 +5,22 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::launcher::WORKTREES;
 
+/// A folder below which paths are named.
+#[derive(Debug, Clone)]
+pub(super) struct Root {
+    /// Without links.
+    pub(super) path: PathBuf,
+    /// What in it is the host's own.
+    pub(super) own: Own,
+}
+
 /// What is the host's own, behind all links: nobody who works for it is shown that.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Own(Vec<PathBuf>);
 
 impl Own {
     /// What of `private` may lie below `root`. A worktree in the state directory is its assistant's.
-    pub(super) fn of(private: &[PathBuf], root: &Path) -> Self {
+    fn of(private: &[PathBuf], root: &Path) -> Self {
         let real = private.iter().filter_map(|path| path.canonicalize().ok());
         Self(real.filter(|own| !root.starts_with(own.join(WORKTREES))).collect())
     }
@@ -34,13 +43,38 @@ pub(super) enum NotBelow {
     /// It cannot be looked at.
     #[error("cannot be read")]
     Unreadable,
+    /// It is part of what nobody is shown, or would be.
+    #[error("is the host's own")]
+    Own,
 }
 
-/// A path below `root`, which is canonical, with links resolved. `wanted` is relative to it, or absolute below it.
-///
-/// # Errors
-/// [`NotBelow`]. Whether something outside exists is not told.
-pub(super) fn below(root: &Path, wanted: &str) -> Result<PathBuf, NotBelow> {
+impl Root {
+    /// A folder, in which nothing of `private` is found.
+    ///
+    /// # Errors
+    /// The folder is gone.
+    pub(super) fn new(folder: &Path, private: &[PathBuf]) -> std::io::Result<Self> {
+        let path = folder.canonicalize()?;
+        Ok(Self { own: Own::of(private, &path), path })
+    }
+
+    /// A path in it, with links resolved. `wanted` is relative to it, or absolute below it.
+    ///
+    /// # Errors
+    /// [`NotBelow`]. Whether something exists outside, or among what is the host's own, is not told.
+    pub(super) fn below(&self, wanted: &str) -> Result<PathBuf, NotBelow> {
+        let found = below(&self.path, wanted);
+        let there = |path: PathBuf| path.ancestors().find_map(|path| path.canonicalize().ok());
+        let is_own = match &found {
+            Ok(found) => self.own.has(found),
+            Err(NotBelow::Missing) => there(self.path.join(wanted)).is_some_and(|path| self.own.has(&path)),
+            Err(NotBelow::Outside | NotBelow::Unreadable | NotBelow::Own) => false,
+        };
+        if is_own { Err(NotBelow::Own) } else { found }
+    }
+}
+
+fn below(root: &Path, wanted: &str) -> Result<PathBuf, NotBelow> {
     let wanted = Path::new(wanted);
     let wanted = wanted.strip_prefix(root).unwrap_or(wanted);
     let mut depth = 0_i32;

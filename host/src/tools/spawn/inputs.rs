@@ -13,7 +13,7 @@ use super::choose::Parent;
 use crate::blobs::{Blob, is_picture};
 use crate::text::cut;
 use crate::tools::ToolError;
-use crate::tools::paths::below;
+use crate::tools::paths::Root;
 use crate::tools::policy::{Policy, ToolName, Verdict};
 
 /// Files of one task.
@@ -60,11 +60,16 @@ impl Inputs {
     }
 }
 
-/// The files at `paths`, below `base`, each once; its pictures have at most `blob_bytes` together.
+/// The files at `paths`, below `base`, each once; its pictures have at most `blob_bytes` together. None of `private` is read.
 ///
 /// # Errors
 /// `bad_argument`, which names each path that cannot be given and why.
-pub(super) async fn read(base: Option<&Path>, paths: &[String], blob_bytes: u64) -> Result<Inputs, ToolError> {
+pub(super) async fn read(
+    base: Option<&Path>,
+    private: &[PathBuf],
+    paths: &[String],
+    blob_bytes: u64,
+) -> Result<Inputs, ToolError> {
     if paths.is_empty() {
         return Ok(Inputs::default());
     }
@@ -76,8 +81,8 @@ pub(super) async fn read(base: Option<&Path>, paths: &[String], blob_bytes: u64)
         let hint = "Put what is in the files into `context`.";
         ToolError::bad_argument("`inputs` cannot be used: this host has no project folder", hint)
     })?;
-    let (base, paths) = (base.to_owned(), paths.to_vec());
-    let reading = tokio::task::spawn_blocking(move || read_all(&base, paths, blob_bytes));
+    let (base, private, paths) = (base.to_owned(), private.to_vec(), paths.to_vec());
+    let reading = tokio::task::spawn_blocking(move || read_all(&base, &private, paths, blob_bytes));
     reading.await.map_err(|error| ToolError::internal(&error))?
 }
 
@@ -107,9 +112,9 @@ pub(super) fn may_give(parent: &Parent, paths: &[String], aliases: &BTreeMap<Str
     Ok(())
 }
 
-fn read_all(base: &Path, paths: Vec<String>, blob_bytes: u64) -> Result<Inputs, ToolError> {
+fn read_all(base: &Path, private: &[PathBuf], paths: Vec<String>, blob_bytes: u64) -> Result<Inputs, ToolError> {
     let gone = |_| ToolError::bad_argument("`inputs` cannot be used: the folder is gone", "Put it into `context`.");
-    let root = base.canonicalize().map_err(gone)?;
+    let root = Root::new(base, private).map_err(gone)?;
     let (mut inputs, mut faults, mut bytes) = (Inputs::default(), Vec::new(), 0);
     for path in paths {
         if inputs.files.iter().any(|known| known.path == path) {
@@ -150,11 +155,11 @@ enum Is {
     Picture(Blob),
 }
 
-fn read_one(root: &Path, path: &str, blob_bytes: u64) -> Result<Is, String> {
+fn read_one(root: &Root, path: &str, blob_bytes: u64) -> Result<Is, String> {
     if path.trim().is_empty() {
         return Err("is no path".to_owned());
     }
-    let found = below(root, path).map_err(|error| error.to_string())?;
+    let found = root.below(path).map_err(|error| error.to_string())?;
     let unreadable = |_| "cannot be read".to_owned();
     let meta = found.metadata().map_err(unreadable)?;
     if !meta.is_file() {
@@ -197,9 +202,12 @@ mod tests {
         write("full", &vec![b'x'; FILE_BYTES_MAX as usize]);
         write("large", &vec![b'x'; FILE_BYTES_MAX as usize + 1]);
         std::fs::write(root.join("../secret"), "secret").expect("written");
+        std::fs::create_dir(root.join("state")).expect("a folder");
+        write("state/key", b"very-secret");
+        let private = [root.join("state"), root.join("none")];
         let absolute = root.join("a.txt").display().to_string();
         let check = |paths: &[&str], want: Result<&[&str], &str>| {
-            let got = read_all(&root, paths.iter().map(ToString::to_string).collect(), 300_000);
+            let got = read_all(&root, &private, paths.iter().map(ToString::to_string).collect(), 300_000);
             let got = got.map(|all| all.files.into_iter().map(|one| one.content).collect::<Vec<_>>());
             let want = want
                 .map(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>())
@@ -212,6 +220,8 @@ mod tests {
         check(&["../secret"], Err("`../secret` lies outside of the folder"));
         check(&["src/../../secret"], Err("`src/../../secret` lies outside of the folder"));
         check(&["/etc/passwd"], Err("`/etc/passwd` lies outside of the folder"));
+        check(&["state/key"], Err("`state/key` is the host's own"));
+        check(&["state/none"], Err("`state/none` is the host's own"));
         check(&["src"], Err("`src` is no file"));
         check(&[" "], Err("`` is no path"));
         check(&["nul", "latin"], Err("`nul` is a binary file; `latin` is a binary file"));
@@ -242,7 +252,7 @@ mod tests {
             let by_link = dir.path().join("by-link");
             std::os::unix::fs::symlink(&root, &by_link).expect("a link");
             let through = by_link.join("a.txt").display().to_string();
-            let read = read_all(&by_link, vec![through.clone(), "a.txt".to_owned()], 300_000).expect("two files");
+            let read = read_all(&by_link, &[], vec![through.clone(), "a.txt".to_owned()], 300_000).expect("two files");
             assert_eq!(read.files.iter().map(|one| one.path.as_str()).collect::<Vec<_>>(), [through.as_str(), "a.txt"]);
         }
     }

@@ -64,7 +64,7 @@ async fn it_writes_nowhere_else_and_sees_nothing_of_the_hosts_own() {
             command("pwd".to_owned()),
             command(format!("echo B > {}/b.txt", project.display())),
             command(format!("echo B > {path}/b.txt")),
-            command(format!("cat {}/store.db", state.display())),
+            command(format!("head -c 15 {}/{}", state.display(), assistant_host::store::FILE)),
             command(format!("cat {}/config.toml {}/key", dir.display(), dir.display())),
             command("echo x > /tmp/mine && cat /tmp/mine; find /root /home -mindepth 1; echo .".to_owned()),
             command("ls /proc | grep -c '^[0-9]'".to_owned()),
@@ -84,7 +84,7 @@ async fn it_writes_nowhere_else_and_sees_nothing_of_the_hosts_own() {
         check(1, "exit status: 0", "/project");
         check(2, wrote, "");
         check(3, "exit status: 2", "");
-        check(4, "exit status: 1", "store.db");
+        check(4, "exit status: 1", assistant_host::store::FILE);
         check(5, "exit status: 1", "");
         check(6, "exit status: 0", "x\n");
         // Of the homes only the ways to the runner and to the tool server are there, where they lie in one.
@@ -100,6 +100,7 @@ async fn it_writes_nowhere_else_and_sees_nothing_of_the_hosts_own() {
     assert!(!outside.path().join("b.txt").exists());
     // The same without a fence shows all that.
     let given = probed("preset = \"local\"", probes).await;
+    assert!(given[4].contains("SQLite format 3"), "{given:?}");
     assert!(given[5].contains("very-secret") && given[3].starts_with("exit status: 0"), "{given:?}");
 }
 

@@ -4,7 +4,6 @@ use std::sync::atomic::AtomicBool;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::tools::paths::Own;
 
 /// A folder that is gone with the test, and its path without links.
 fn folder(files: &[(&str, &[u8])]) -> (tempfile::TempDir, std::path::PathBuf) {
@@ -20,7 +19,7 @@ fn folder(files: &[(&str, &[u8])]) -> (tempfile::TempDir, std::path::PathBuf) {
 
 /// A folder in which nothing is the host's own.
 fn plain(root: &Path) -> Root {
-    Root { path: root.to_path_buf(), own: Own::default() }
+    Root::new(root, &[]).expect("a folder")
 }
 
 /// What a search gives: the result, or what the error says.
