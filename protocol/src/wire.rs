@@ -153,11 +153,10 @@ fn read_error(error: &RawValue) -> RpcError {
     )
 }
 
-/// The beginning of a line, for a log or a terminal: characters that steer one are blanks.
+/// The beginning of a line, for a log.
 #[must_use]
 pub fn excerpt(line: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&line[..line.len().min(EXCERPT_BYTES)]);
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    String::from_utf8_lossy(&line[..line.len().min(EXCERPT_BYTES)]).into_owned()
 }
 
 /// The line of a request, newline included.

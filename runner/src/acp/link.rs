@@ -18,7 +18,7 @@ use agent_client_protocol::{
     Agent, Builder, Channel, Client, ConnectionTo, Dispatch, Error, JsonRpcMessage, RawJsonRpcId, RawJsonRpcMessage,
     Responder, TransportFrame, UntypedMessage, is_connection_terminated, is_incoming_transport_closed,
 };
-use assistant_protocol::wire::{Line, LineReader, excerpt};
+use assistant_protocol::wire::{Line, LineReader};
 use futures::StreamExt;
 use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender};
 use serde_json::Value;
@@ -28,6 +28,7 @@ use tokio::task::{JoinSet, consume_budget};
 use tokio_util::sync::CancellationToken;
 
 use super::odd::Oddities;
+use crate::adapter::lines::excerpt;
 
 /// The longest line that an agent may write, in bytes. After a longer one nothing more is read.
 pub(crate) const LINE_BYTES_MAX: usize = 32 * 1024 * 1024;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use assistant_protocol::wire::excerpt;
+use assistant_protocol::wire;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::task::consume_budget;
 
@@ -10,6 +10,11 @@ use tokio::task::consume_budget;
 pub(crate) const LINE_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Bytes that are read at once.
 const CHUNK_BYTES: usize = 64 * 1024;
+
+/// The beginning of a line, to be shown: characters that steer a terminal are blanks.
+pub(crate) fn excerpt(line: &[u8]) -> String {
+    wire::excerpt(line).chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
 
 /// A line without its end.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,11 +10,11 @@ use assistant_protocol::types::{
     AgentBrief, AgentEvent, AgentEventParams, AssistantBrief, PermissionParams, PermissionResult, ProgressParams,
     ToolSpec,
 };
-use assistant_protocol::wire::excerpt;
 use serde_json::Value;
 use tokio::sync::watch;
 
 use super::bridge::{Bridge, Ended, Turn};
+use super::lines::excerpt;
 
 /// A run. Clones are the same run; a run that is over answers nothing more.
 #[derive(Clone)]

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use assistant_protocol::error::RpcError;
 use assistant_protocol::types::AgentEvent;
-use assistant_protocol::wire::excerpt;
 use serde_json::Value;
 use tokio::io::AsyncWriteExt;
 use tokio::process::ChildStdin;
@@ -18,7 +17,7 @@ use super::reach::Reach;
 use super::{CliAgent, internal};
 use crate::adapter::bridge::Bridge;
 use crate::adapter::ids::Ids;
-use crate::adapter::lines::{LINE_BYTES_MAX, Line, Lines};
+use crate::adapter::lines::{LINE_BYTES_MAX, Line, Lines, excerpt};
 use crate::adapter::process::{Launch, Process};
 use crate::adapter::{Prompt, Run, TurnEnd};
 
