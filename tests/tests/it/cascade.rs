@@ -28,7 +28,9 @@ async fn all_at_work(client: &Client, many: usize) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(SOON, there).await.unwrap_or_else(|_| panic!("never {many} at work"));
+    // Each is a process that starts: on a loaded machine that takes its time.
+    let soon = SOON + Duration::from_millis(200) * u32::try_from(many).unwrap_or(u32::MAX);
+    tokio::time::timeout(soon, there).await.unwrap_or_else(|_| panic!("never {many} at work"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -165,7 +167,8 @@ async fn parents_that_wait_in_the_only_slot_always_finish() {
         { "tool_calls": [spawn("leaf", "sync")] },
         { "tool_calls": [reply] },
         { "tool_calls": [wait] },
-        { "text": "{{wait_assistant.events.last.content}}" },
+        // The result may have come before it waited: then it is told already, and the wait gives none.
+        { "text": "my leaf is done" },
     ]);
     let leaf = json!([
         { "tool_calls": [call("ask_parent", json!({ "question": "how many?" }))] },
@@ -187,7 +190,9 @@ async fn parents_that_wait_in_the_only_slot_always_finish() {
         assert_eq!(ended["status"], "finished", "{ended}");
         assert_eq!(client.mail(top).await, ["all are done"]);
     }
-    let listed = client.call("list_process", json!({ "status": "finished", "page_size": 1 })).await;
-    assert_eq!(listed["total_items"], 3 * (1 + 3 + 3), "each of them");
+    let listed = client.call("list_process", json!({ "page_size": 50 })).await;
+    let all = listed["items"].as_array().cloned().unwrap_or_default();
+    let others: Vec<&Value> = all.iter().filter(|one| one["status"] != "finished").collect();
+    assert_eq!((all.len(), others), (3 * (1 + 3 + 3), vec![]), "each of them is finished");
     client.host.close().await;
 }
