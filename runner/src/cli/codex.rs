@@ -135,6 +135,11 @@ fn none_at_all(wishes: &Wishes) -> bool {
     wishes.wanted == Wanted::Some(Vec::new()) || !(wishes.unasked() || allows)
 }
 
+/// Whether it is about what Codex does by commands that are always allowed.
+fn looks(wish: &Wish) -> bool {
+    matches!(wish.role, Some(Role::Read | Role::Find | Role::Search))
+}
+
 fn lacks(wishes: &Wishes, plan: &mut Plan) {
     let wanted = if let Wanted::Some(wanted) = &wishes.wanted { wanted.as_slice() } else { &[] };
     for wish in wanted {
@@ -157,6 +162,11 @@ fn lacks(wishes: &Wishes, plan: &mut Plan) {
     }
     for wish in &wishes.asked {
         plan.lacks(format!("`{}` only after asking", wish.written), "Codex asks nobody here; its sandbox decides");
+    }
+    for (_, wish) in wishes.rules.iter().filter(|(does, wish)| *does != RuleAction::Allow && looks(wish)) {
+        if !none_at_all(wishes) {
+            plan.lacks(format!("the rule for `{}`", wish.told()), "Codex reads whatever the user may read");
+        }
     }
     if wishes.by_rules {
         let why = if none_at_all(wishes) { "it runs no command" } else { "its sandbox is read-only" };
@@ -352,49 +362,4 @@ fn result_of(item: &Value) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(brief: Value, args: &str, lacks: &[&str]) {
-        let brief = serde_json::from_value(brief).expect("a brief");
-        let mut plan = Plan::default();
-        sandbox(&Wishes::of(&brief, &[]), &mut plan);
-        let got: Vec<_> = plan.args.iter().filter_map(|arg| arg.to_str()).filter(|arg| *arg != "-c").collect();
-        assert_eq!(got.join(" "), args);
-        assert_eq!(plan.lacks.iter().map(|(what, _)| what.as_str()).collect::<Vec<_>>(), lacks);
-    }
-
-    #[test]
-    fn definitions_choose_the_sandbox() {
-        let reads = "sandbox_mode=\"read-only\" approval_policy=\"never\" web_search=\"disabled\"";
-        let alone = "--disable multi_agent";
-        check(json!({}), &format!("{reads} {alone}"), &["commands that change something"]);
-        check(json!({ "readonly": true, "tools": ["Bash"] }), &format!("{reads} {alone}"), &[]);
-        check(json!({ "tools": [] }), &format!("{reads} {alone} --disable shell_tool --disable unified_exec"), &[]);
-        let writes = reads.replace("read-only", "workspace-write");
-        check(json!({ "tools": ["Bash"] }), &format!("{writes} {alone}"), &["the network for commands"]);
-        let web = writes.replace("disabled", "live");
-        check(json!({ "tools": ["Edit", "WebSearch", "Task"] }), &web, &["the network for commands"]);
-        let patterns = json!({ "tools": ["Bash(ls:*)", "Frob"], "ask_tools": ["Edit"], "disallowed_tools": ["Read"] });
-        let lacks = ["the tool `Bash(ls:*)`", "the tool `Frob`", "`Read` forbidden", "`Edit` only after asking"];
-        check(patterns, &format!("{reads} {alone}"), &lacks);
-        let rules = json!({ "tools": ["Bash"], "rules": [{ "action": "deny", "tool": "Bash", "pattern": "rm*" }] });
-        check(rules, &format!("{reads} {alone}"), &["rules for calls"]);
-        check(json!({ "tools": ["*"] }), &web, &["the network for commands"]);
-        let all = |action: &str| json!({ "rules": [{ "action": action, "tool": "*" }] });
-        check(all("allow"), &web, &["the network for commands"]);
-        let nothing = format!("{reads} {alone} --disable shell_tool --disable unified_exec");
-        check(all("ask"), &nothing, &["rules for calls"]);
-        check(all("deny"), &nothing, &["rules for calls"]);
-    }
-
-    #[test]
-    fn models_of_others_are_known() {
-        for model in ["gpt-5", "o3", "openai/gpt-5-codex", "codex-mini"] {
-            assert!(is_model(model), "{model}");
-        }
-        for model in ["sonnet", "opus", "gemini-2.5-pro"] {
-            assert!(!is_model(model), "{model}");
-        }
-    }
-}
+mod tests;
