@@ -243,7 +243,7 @@ impl Wishes {
             Wanted::Some(wanted) => wanted.iter().any(whole) && self.unasked(),
         };
         let last = self.rules.iter().rfind(|(_, wish)| whole(wish)).map(|(does, _)| *does == RuleAction::Allow);
-        self.has(Role::Run) && !self.asked.iter().any(|wish| whole(wish)) && last.unwrap_or(given)
+        self.has(Role::Run) && !self.asked.iter().any(whole) && last.unwrap_or(given)
     }
 
     /// Those that rules give some calls of, or ask about.

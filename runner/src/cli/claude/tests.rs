@@ -80,6 +80,12 @@ fn a_session_behind_an_adapter_is_told_its_tools() {
     check(json!({ "tools": ["Read", "Write"], "readonly": true }), json!({ "tools": ["Read"] }));
     let rules = json!({ "rules": [{ "action": "deny", "tool": "*" }, { "action": "allow", "tool": "grep" }] });
     check(rules, json!({ "tools": ["Grep"] }));
+    let rules = json!([
+        { "action": "allow", "tool": "read" }, { "action": "deny", "tool": "read", "pattern": "*.env" },
+    ]);
+    check(json!({ "rules": rules }), json!({ "disallowedTools": ["Read(*.env)", "Grep"] }));
+    let listed = json!({ "tools": ["Read", "Grep"], "rules": rules });
+    check(listed, json!({ "tools": ["Read"], "disallowedTools": ["Read(*.env)"] }));
     check(json!({ "rules": [{ "action": "deny", "tool": "webfetch" }] }), json!({ "disallowedTools": ["WebFetch"] }));
 }
 

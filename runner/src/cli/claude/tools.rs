@@ -80,6 +80,8 @@ pub(crate) fn options(wishes: &Wishes) -> Option<Map<String, Value>> {
     if let (Wanted::Some(_), _) | (_, Some(RuleAction::Deny)) = (&wishes.wanted, wishes.others) {
         let mut names: Vec<_> = listed(wishes).unwrap_or_default().iter().flat_map(own_names).collect();
         names.retain(|name| !(wishes.readonly && CHANGING.contains(name)));
+        // It does not ask before it searches in its folder.
+        names.retain(|name| *name != "Grep" || !wishes.withholds_search());
         names.sort_unstable();
         names.dedup();
         options.insert("tools".to_owned(), json!(names));
@@ -87,6 +89,10 @@ pub(crate) fn options(wishes: &Wishes) -> Option<Map<String, Value>> {
     let mut denied: Vec<String> = Vec::new();
     for wish in &wishes.denied {
         denied.extend(own_names(wish).iter().map(|name| with_pattern(name, wish)));
+    }
+    denied.extend(unread(wishes));
+    if !options.contains_key("tools") && wishes.withholds_search() {
+        denied.push("Grep".to_owned());
     }
     if !denied.is_empty() {
         options.insert("disallowedTools".to_owned(), json!(denied));
