@@ -211,6 +211,12 @@ async fn does_all(name: &'static str, tools: Tools) {
     let host = real.host().await;
     let ended = host.run(real.run(&["say Third.".to_owned()], json!({ "session": session }))).await;
     assert_eq!(ended, "finished: Third.");
+    let (calls, input, _) = used(&host.lines());
+    assert!(
+        calls == 1 && (100..300).contains(&input),
+        "what another runner has used is not told again: {:#?}",
+        host.lines()
+    );
     assert!(real.asked().await.contains("Second."), "the model is shown what was said before");
     // An answer that is accepted is the end, whatever it would do then.
     let answer = format!("call {} {{\"n\":7}}", real.tools.ask.replace("ask_parent", "final_answer"));
@@ -221,11 +227,14 @@ async fn does_all(name: &'static str, tools: Tools) {
     let ended = host.run(run).await;
     assert!(ended.starts_with("final_answer: ") && ended.ends_with(" {\"n\":7}"), "{ended}");
     // Cancelled in the middle, it leaves nothing.
+    let before = host.lines().len();
     let run = host.begin(real.run(&[real.command("echo again"), "hang".to_owned()], json!({})));
     host.sees("result \"again").await;
     host.cancel(4_000).await;
     let ended = run.await.expect("ends");
     assert!(ended.starts_with("cancelled: "), "{ended}");
+    let (_, input, _) = used(&host.lines()[before..]);
+    assert!(name != "codex" || input >= 100, "what it used before is known: {:#?}", &host.lines()[before..]);
     assert_eq!(host.run(real.run(&["say Fourth.".to_owned()], json!({}))).await, "finished: Fourth.");
     assert!(real.asked().await.contains("Third."), "it goes on in the same session");
     #[cfg(target_os = "linux")]
