@@ -141,8 +141,16 @@ async fn tools(is_claude: bool, run: &Run) -> Result<(), RpcError> {
     }
     let why = if is_claude { READS_UNASKED } else { NO_WORDS };
     let wants = matches!(wishes.wanted, Wanted::Some(_)) && brief.tools.is_some();
-    if !is_claude && (wants || !brief.disallowed_tools.is_empty()) {
+    // Of those that are wanted in part it makes calls that read without asking, too.
+    let in_part = match &wishes.wanted {
+        Wanted::Some(wanted) => wanted.iter().any(|wish| wish.pattern.is_some()),
+        Wanted::Unsaid | Wanted::All => false,
+    };
+    if (is_claude && in_part) || (!is_claude && (wants || !brief.disallowed_tools.is_empty())) {
         run.lacks("tools", why).await?;
+    }
+    if is_claude && wishes.withholds_search() {
+        run.lacks("searches in files", "the agent does not ask before it searches in its folder: it has none").await?;
     }
     let not_all = |does: RuleAction| does != RuleAction::Allow;
     // What is forbidden at all Claude Code does not have.

@@ -19,6 +19,8 @@ use crate::adapter::TurnEnd;
 use crate::adapter::bridge::{CALL_MS, SERVER_NAME};
 use crate::adapter::process::Exit;
 
+mod rollout;
+
 /// What there is to know of it.
 pub(super) const KIND: Kind = Kind {
     name: "codex",
@@ -30,6 +32,7 @@ pub(super) const KIND: Kind = Kind {
     login: "run `codex login`, or name CODEX_API_KEY in `env` of its runner in the configuration of the host",
     plan,
     reader: |start| Box::new(Output { before: start.used, ..Output::default() }),
+    used: rollout::used,
 };
 
 /// What it says of a session that is not there.
@@ -135,6 +138,11 @@ fn none_at_all(wishes: &Wishes) -> bool {
     wishes.wanted == Wanted::Some(Vec::new()) || !(wishes.unasked() || allows)
 }
 
+/// Whether it is about what Codex does by commands that are always allowed.
+fn looks(wish: &Wish) -> bool {
+    matches!(wish.role, Some(Role::Read | Role::Find | Role::Search))
+}
+
 fn lacks(wishes: &Wishes, plan: &mut Plan) {
     let wanted = if let Wanted::Some(wanted) = &wishes.wanted { wanted.as_slice() } else { &[] };
     for wish in wanted {
@@ -157,6 +165,11 @@ fn lacks(wishes: &Wishes, plan: &mut Plan) {
     }
     for wish in &wishes.asked {
         plan.lacks(format!("`{}` only after asking", wish.written), "Codex asks nobody here; its sandbox decides");
+    }
+    for (_, wish) in wishes.rules.iter().filter(|(does, wish)| *does != RuleAction::Allow && looks(wish)) {
+        if !none_at_all(wishes) {
+            plan.lacks(format!("the rule for `{}`", wish.told()), "Codex reads whatever the user may read");
+        }
     }
     if wishes.by_rules {
         let why = if none_at_all(wishes) { "it runs no command" } else { "its sandbox is read-only" };
@@ -313,19 +326,24 @@ impl Output {
         counted.then_some(Told::Event(event))
     }
 
-    /// It tells what the whole session has used; of one that another runner has begun the difference is not known.
+    /// It tells what the whole session has used; where that was not known before, the difference is not known.
     fn usage(&mut self, told: &Value) -> AgentEvent {
-        let count = |name: &str| told[name].as_u64();
-        let now = Usage {
-            input_tokens: count("input_tokens"),
-            output_tokens: count("output_tokens"),
-            cache_read_tokens: count("cached_input_tokens"),
-            cache_write_tokens: count("cache_write_input_tokens"),
-            reasoning_tokens: count("reasoning_output_tokens"),
-        };
+        let now = counts(told);
         self.now = Some(now);
         let usage = self.before.map(|before| rest(now, before)).unwrap_or_default();
         AgentEvent::Usage { usage, calls: 0, cost_usd: None, model: None }
+    }
+}
+
+/// Tokens as it counts them.
+fn counts(told: &Value) -> Usage {
+    let count = |name: &str| told[name].as_u64();
+    Usage {
+        input_tokens: count("input_tokens"),
+        output_tokens: count("output_tokens"),
+        cache_read_tokens: count("cached_input_tokens"),
+        cache_write_tokens: count("cache_write_input_tokens"),
+        reasoning_tokens: count("reasoning_output_tokens"),
     }
 }
 
@@ -352,49 +370,4 @@ fn result_of(item: &Value) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(brief: Value, args: &str, lacks: &[&str]) {
-        let brief = serde_json::from_value(brief).expect("a brief");
-        let mut plan = Plan::default();
-        sandbox(&Wishes::of(&brief, &[]), &mut plan);
-        let got: Vec<_> = plan.args.iter().filter_map(|arg| arg.to_str()).filter(|arg| *arg != "-c").collect();
-        assert_eq!(got.join(" "), args);
-        assert_eq!(plan.lacks.iter().map(|(what, _)| what.as_str()).collect::<Vec<_>>(), lacks);
-    }
-
-    #[test]
-    fn definitions_choose_the_sandbox() {
-        let reads = "sandbox_mode=\"read-only\" approval_policy=\"never\" web_search=\"disabled\"";
-        let alone = "--disable multi_agent";
-        check(json!({}), &format!("{reads} {alone}"), &["commands that change something"]);
-        check(json!({ "readonly": true, "tools": ["Bash"] }), &format!("{reads} {alone}"), &[]);
-        check(json!({ "tools": [] }), &format!("{reads} {alone} --disable shell_tool --disable unified_exec"), &[]);
-        let writes = reads.replace("read-only", "workspace-write");
-        check(json!({ "tools": ["Bash"] }), &format!("{writes} {alone}"), &["the network for commands"]);
-        let web = writes.replace("disabled", "live");
-        check(json!({ "tools": ["Edit", "WebSearch", "Task"] }), &web, &["the network for commands"]);
-        let patterns = json!({ "tools": ["Bash(ls:*)", "Frob"], "ask_tools": ["Edit"], "disallowed_tools": ["Read"] });
-        let lacks = ["the tool `Bash(ls:*)`", "the tool `Frob`", "`Read` forbidden", "`Edit` only after asking"];
-        check(patterns, &format!("{reads} {alone}"), &lacks);
-        let rules = json!({ "tools": ["Bash"], "rules": [{ "action": "deny", "tool": "Bash", "pattern": "rm*" }] });
-        check(rules, &format!("{reads} {alone}"), &["rules for calls"]);
-        check(json!({ "tools": ["*"] }), &web, &["the network for commands"]);
-        let all = |action: &str| json!({ "rules": [{ "action": action, "tool": "*" }] });
-        check(all("allow"), &web, &["the network for commands"]);
-        let nothing = format!("{reads} {alone} --disable shell_tool --disable unified_exec");
-        check(all("ask"), &nothing, &["rules for calls"]);
-        check(all("deny"), &nothing, &["rules for calls"]);
-    }
-
-    #[test]
-    fn models_of_others_are_known() {
-        for model in ["gpt-5", "o3", "openai/gpt-5-codex", "codex-mini"] {
-            assert!(is_model(model), "{model}");
-        }
-        for model in ["sonnet", "opus", "gemini-2.5-pro"] {
-            assert!(!is_model(model), "{model}");
-        }
-    }
-}
+mod tests;

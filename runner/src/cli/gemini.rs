@@ -29,6 +29,7 @@ pub(super) const KIND: Kind = Kind {
     login: "run `gemini` and log in, or name GEMINI_API_KEY in `env` of its runner in the configuration of the host",
     plan,
     reader: |_| Box::new(Output::default()),
+    used: |_, _| None,
 };
 
 /// What it says of a session that is not there.
@@ -115,21 +116,29 @@ impl Policy {
     /// Rules for a wish; false where it cannot be said: nothing is allowed then, and all is forbidden.
     fn wish(&mut self, wish: &Wish, allows: bool) -> bool {
         let Some(role) = wish.role else { return false };
+        let mut said = true;
         let prefix = match &wish.pattern {
             None => None,
             Some(pattern) => match (role, prefix(pattern)) {
                 (Role::Run, Some(prefix)) => Some(prefix),
                 _ if allows => return false,
-                _ => None,
+                _ => {
+                    said = false;
+                    None
+                }
             },
         };
         for name in names(role) {
             self.rule(name, prefix, allows);
         }
-        true
+        said
     }
 }
 
+/// Why more is forbidden than a definition says.
+const ALL_FORBIDDEN: &str = "Gemini CLI knows no such pattern: all calls of its tool are forbidden";
+/// Why a rule is none of its own.
+const NO_SUCH: &str = "Gemini CLI has no such tool, or knows no such pattern";
 /// The priority below the first rule: rules of the user's own are below that, as a rule.
 const PRIORITY_MIN: u32 = 500;
 /// Rules that there may be: the highest priority is 999.
@@ -187,13 +196,16 @@ fn policy(brief: &AgentBrief, tools: &[ToolSpec], plan: &mut Plan) -> io::Result
         if *action == RuleAction::Ask {
             plan.lacks(format!("`{}` only after asking", wish.written), "Gemini CLI asks nobody here: it is forbidden");
         }
-        if !policy.wish(wish, *action == RuleAction::Allow) {
-            let why = "Gemini CLI has no such tool, or knows no such pattern";
-            plan.lacks(format!("the rule for `{}`", wish.written), why);
+        let allows = *action == RuleAction::Allow;
+        if !policy.wish(wish, allows) {
+            let why = if wish.role.is_some() && !allows { ALL_FORBIDDEN } else { NO_SUCH };
+            plan.lacks(format!("the rule for `{}`", wish.told()), why);
         }
     }
     for wish in &wishes.denied {
-        policy.wish(wish, false);
+        if !policy.wish(wish, false) && wish.role.is_some() {
+            plan.lacks(format!("`{}` forbidden", wish.written), ALL_FORBIDDEN);
+        }
     }
     for wish in &wishes.asked {
         policy.wish(wish, false);
@@ -203,6 +215,14 @@ fn policy(brief: &AgentBrief, tools: &[ToolSpec], plan: &mut Plan) -> io::Result
         for name in [Role::Edit, Role::Write, Role::Run].into_iter().flat_map(names) {
             policy.rule(name, None, false);
         }
+    }
+    for (what, why) in wishes.unheld("Gemini CLI") {
+        plan.lacks(what, why);
+    }
+    if wishes.withholds_search() {
+        names(Role::Search).iter().for_each(|name| policy.rule(name, None, false));
+        let why = "Gemini CLI cannot hold its searches to what bounds reading: it has none";
+        plan.lacks("searches in files", why);
     }
     policy.rule(&format!("mcp_{SERVER_NAME}_*"), None, true);
     if policy.rules > RULES_MAX {

@@ -30,6 +30,7 @@ pub(super) const KIND: Kind = Kind {
             configuration of the host",
     plan,
     reader: |_| Box::new(Output::default()),
+    used: |_, _| None,
 };
 
 /// The agent that is the assistant, in its settings.
@@ -159,8 +160,40 @@ fn permissions(brief: &AgentBrief, tools: &[ToolSpec], plan: &mut Plan) -> Value
             map.insert((*name).to_owned(), "deny".into());
         }
     }
+    no_redirections(&mut map, plan);
+    for (what, why) in wishes.unheld("opencode") {
+        plan.lacks(what, why);
+    }
+    if map.get("grep").is_some_and(|may| *may != "deny") && (wishes.withholds_search() || wishes.searches_in_part()) {
+        map.insert("grep".to_owned(), "deny".into());
+        let why = "opencode cannot hold its searches to what bounds reading: it has none";
+        plan.lacks("searches in files", why);
+    }
     Value::Object(map)
 }
+
+/// Where some commands only are allowed, and no changes of files: what fits a pattern could write what it prints into a file.
+/// The commands of a line opencode tells apart itself, but not where their output goes.
+fn no_redirections(map: &mut Map<String, Value>, plan: &mut Plan) {
+    let writes = map.get("edit").is_some_and(|may| *may == "allow");
+    let Some(Value::Object(commands)) = map.get_mut("bash").filter(|_| !writes) else { return };
+    if commands.get("*").is_none_or(|others| *others != "deny") {
+        return;
+    }
+    let redirect = |(pattern, may): &(&String, &Value)| pattern.contains('>') && **may == "allow";
+    let meant: Vec<_> = commands.iter().filter(redirect).map(|(pattern, may)| (pattern.clone(), may.clone())).collect();
+    commands.insert(REDIRECTION.to_owned(), "deny".into());
+    for (pattern, may) in meant {
+        commands.shift_remove(&pattern);
+        commands.insert(pattern, may);
+    }
+    let why = "opencode forbids commands with `>`, as it cannot tell what they write; behind `( … )`, a loop or no command it \
+               does not see it, and the file is written";
+    plan.lacks("files that commands write by `>`", why);
+}
+
+/// Commands that may write what they print into a file.
+const REDIRECTION: &str = "*>*";
 
 fn names(role: Role) -> &'static [&'static str] {
     PERMISSIONS.iter().find(|(of, _)| *of == role).map_or(&[], |(_, names)| names)
@@ -307,51 +340,4 @@ fn tokens(told: &Value) -> Usage {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// `permissions_` without the entries that are always there.
-    fn check(brief: Value, permissions_: Value, lacks: &[&str]) {
-        let brief = serde_json::from_value(brief).expect("a brief");
-        let mut plan = Plan::default();
-        let got = permissions(&brief, &[], &mut plan);
-        let mut want = json!({ "*": "deny", "assistants_*": "allow" });
-        want.as_object_mut().expect("an object").extend(permissions_.as_object().expect("an object").clone());
-        // The order counts.
-        assert_eq!(got.to_string(), want.to_string());
-        assert_eq!(plan.lacks.iter().map(|(what, _)| what.as_str()).collect::<Vec<_>>(), lacks);
-    }
-
-    #[test]
-    fn definitions_are_said_in_its_terms() {
-        let reads = json!({ "read": "allow", "glob": "allow", "list": "allow", "grep": "allow", "todowrite": "allow" });
-        check(json!({}), reads, &["commands and changes"]);
-        check(json!({ "tools": [] }), json!({}), &[]);
-        let brief =
-            json!({ "tools": ["Read", "Bash(git log:*)", "Bash(ls)", "Frob"], "ask_tools": ["Bash(git log -p:*)"] });
-        let bash = json!({
-            "*": "deny", "git log": "allow", "git log *": "allow", "ls": "allow", "git log -p": "deny", "git log -p *": "deny",
-        });
-        let lacks = ["the tool `Frob`", "`Bash(git log -p:*)` only after asking"];
-        check(brief, json!({ "read": "allow", "bash": bash }), &lacks);
-        let brief = json!({ "tools": ["Bash", "Write"], "disallowed_tools": ["Bash(rm:*)"] });
-        let bash = json!({ "*": "allow", "rm": "deny", "rm *": "deny" });
-        check(brief, json!({ "bash": bash, "edit": "allow" }), &[]);
-        check(json!({ "tools": ["Write"], "readonly": true }), json!({ "edit": "deny", "bash": "deny" }), &[]);
-        let rules = json!({ "tools": ["Read"], "rules": [
-            { "action": "allow", "tool": "bash" }, { "action": "deny", "tool": "bash", "pattern": "rm *" },
-            { "action": "ask", "tool": "edit" },
-        ] });
-        let bash = json!({ "*": "allow", "rm *": "deny" });
-        check(rules, json!({ "read": "allow", "bash": bash, "edit": "deny" }), &["`edit` only after asking"]);
-        let all: Map<_, _> =
-            PERMISSIONS.iter().flat_map(|(_, names)| *names).map(|name| ((*name).to_owned(), "allow".into())).collect();
-        let all = Value::Object(all);
-        check(json!({ "tools": ["*"] }), all.clone(), &[]);
-        check(json!({ "rules": [{ "action": "allow", "tool": "*" }] }), all, &[]);
-        let ask = json!({ "rules": [{ "action": "ask", "tool": "*" }, { "action": "allow", "tool": "grep" }] });
-        check(ask, json!({ "grep": "allow" }), &["everything only after asking"]);
-        let deny = json!({ "tools": ["Read"], "rules": [{ "action": "allow", "tool": "read" }, { "action": "deny", "tool": "*" }] });
-        check(deny, json!({}), &[]);
-    }
-}
+mod tests;

@@ -82,6 +82,14 @@ impl Wish {
         let pattern = pattern.filter(|pattern| !pattern.is_empty() && pattern != "*");
         Self { written: written.to_owned(), name: name.to_owned(), pattern, role: role(name) }
     }
+
+    /// As it is told to people: with its pattern, wherever that was written.
+    pub(crate) fn told(&self) -> String {
+        match &self.pattern {
+            Some(pattern) if !self.written.contains('(') => format!("{}({pattern})", self.written),
+            Some(_) | None => self.written.clone(),
+        }
+    }
 }
 
 /// What a tool of this name does.
@@ -177,12 +185,75 @@ impl Wishes {
         self.others.is_none_or(|does| does == RuleAction::Allow)
     }
 
+    /// Whether some of what could be read is not to be read, or only after asking: a tool that searches in files would give
+    /// it away.
+    pub(crate) fn bounds_reading(&self) -> bool {
+        let reads = |wish: &Wish| wish.role == Some(Role::Read);
+        let in_part = |wish: &Wish| reads(wish) && wish.pattern.is_some();
+        let wanted = if let Wanted::Some(wanted) = &self.wanted { wanted.as_slice() } else { &[] };
+        let whole = wanted.iter().any(|wish| reads(wish) && wish.pattern.is_none());
+        let ruled = self.rules.iter().any(|(does, wish)| *does != RuleAction::Allow && reads(wish));
+        ruled
+            || self.denied.iter().chain(&self.asked).any(reads)
+            || (!whole && wanted.iter().any(in_part))
+            || (!self.unasked() && self.ruled().any(in_part))
+    }
+
+    /// Whether an agent that cannot hold its searches to what bounds reading must not search in files, as it would. A rule
+    /// that allows all searches behind those for reading has the last word.
+    pub(crate) fn withholds_search(&self) -> bool {
+        let of = |role: Role| self.rules.iter().rposition(|(_, wish)| wish.role == Some(role));
+        let allows = of(Role::Search)
+            .filter(|at| Some(*at) > of(Role::Read))
+            .is_some_and(|at| self.rules[at].0 == RuleAction::Allow && self.rules[at].1.pattern.is_none());
+        let listed = self.denied.iter().chain(&self.asked).any(|wish| wish.role == Some(Role::Read));
+        let given = self.unasked() || self.ruled().any(|wish| wish.role == Some(Role::Search));
+        self.has(Role::Search) && given && self.bounds_reading() && (listed || !allows)
+    }
+
+    /// Whether some searches only are wanted.
+    pub(crate) fn searches_in_part(&self) -> bool {
+        let wanted = if let Wanted::Some(wanted) = &self.wanted { wanted.as_slice() } else { &[] };
+        let mut searches = wanted.iter().chain(self.rules.iter().map(|(_, wish)| wish)).chain(&self.denied);
+        searches.any(|wish| wish.role == Some(Role::Search) && wish.pattern.is_some())
+    }
+
+    /// What an agent of this title that asks nobody does not hold to, with the reason: commands that are wanted where nothing
+    /// must change, and commands that read.
+    pub(crate) fn unheld(&self, title: &str) -> Vec<(String, String)> {
+        let mut unheld = Vec::new();
+        let wanted = if let Wanted::Some(wanted) = &self.wanted { wanted.as_slice() } else { &[] };
+        for wish in wanted.iter().filter(|wish| self.readonly && wish.role == Some(Role::Run)) {
+            unheld.push((format!("the tool `{}`", wish.written), READONLY_RUNS.to_owned()));
+        }
+        if self.bounds_reading() && self.runs_anything() {
+            let why = format!("{title} knows none of that for commands: they read what the user may read");
+            unheld.push(("what bounds reading, for commands".to_owned(), why));
+        }
+        unheld
+    }
+
+    /// Whether commands may be run whatever they are: they read what the user may read.
+    pub(crate) fn runs_anything(&self) -> bool {
+        let runs = |wish: &Wish| wish.role == Some(Role::Run);
+        let whole = |wish: &Wish| runs(wish) && wish.pattern.is_none();
+        let given = match &self.wanted {
+            Wanted::Unsaid => false,
+            Wanted::All => self.unasked(),
+            Wanted::Some(wanted) => wanted.iter().any(whole) && self.unasked(),
+        };
+        let last = self.rules.iter().rfind(|(_, wish)| whole(wish)).map(|(does, _)| *does == RuleAction::Allow);
+        self.has(Role::Run) && !self.asked.iter().any(whole) && last.unwrap_or(given)
+    }
+
     /// Those that rules give some calls of, or ask about.
     pub(crate) fn ruled(&self) -> impl Iterator<Item = &Wish> {
         self.rules.iter().filter(|(action, _)| *action != RuleAction::Deny).map(|(_, wish)| wish)
     }
 }
 
+/// Why a definition that changes nothing has no commands.
+pub(crate) const READONLY_RUNS: &str = "the definition is read-only, and commands can change something";
 /// All tools, in place of the name of one; all calls, in place of a pattern.
 const ALL: &str = "*";
 
@@ -245,6 +316,39 @@ mod tests {
         let ruled = wishes(rules);
         assert!(ruled.by_rules && !ruled.has(Role::Run) && ruled.has(Role::Edit));
     }
+
+    #[test]
+    fn what_bounds_reading_bounds_searches() {
+        let check = |brief: serde_json::Value, bounds: bool, withholds: bool| {
+            let got = wishes(brief.clone());
+            assert_eq!((got.bounds_reading(), got.withholds_search()), (bounds, withholds), "{brief}");
+        };
+        let rule = |action: &str, tool: &str, pattern: Option<&str>| {
+            let rule = serde_json::json!({ "action": action, "tool": tool });
+            pattern.map_or(
+                rule.clone(),
+                |pattern| serde_json::json!({ "action": action, "tool": tool, "pattern": pattern }),
+            )
+        };
+        let but_env = [rule("allow", "read", Some("*")), rule("deny", "read", Some("*.env"))];
+        check(serde_json::json!({}), false, false);
+        check(serde_json::json!({ "tools": ["Read", "Grep"], "disallowed_tools": ["Bash(rm:*)"] }), false, false);
+        check(serde_json::json!({ "rules": but_env }), true, true);
+        let grep = [&but_env[..], &[rule("allow", "grep", None)]].concat();
+        check(serde_json::json!({ "rules": grep }), true, false);
+        check(serde_json::json!({ "rules": [rule("allow", "grep", None), rule("ask", "read", None)] }), true, true);
+        check(serde_json::json!({ "tools": ["Read(src/**)", "Grep"] }), true, true);
+        check(serde_json::json!({ "tools": ["Read(src/**)", "Read"] }), false, false);
+        check(serde_json::json!({ "ask_tools": ["Read"] }), true, true);
+        check(serde_json::json!({ "disallowed_tools": ["Read(*.env)"] }), true, true);
+        let only = [rule("deny", "*", None), rule("allow", "read", Some("src/**")), rule("allow", "bash", None)];
+        check(serde_json::json!({ "tools": ["Read(src/**)"] }), true, false);
+        check(serde_json::json!({ "rules": only }), true, false);
+        assert!(wishes(serde_json::json!({ "rules": only })).runs_anything());
+        assert!(!wishes(serde_json::json!({ "tools": ["Bash(ls:*)"] })).runs_anything());
+        assert!(!wishes(serde_json::json!({ "tools": ["Bash"], "readonly": true })).runs_anything());
+    }
+
     #[test]
     fn a_rule_for_all_tools_is_about_what_no_rule_behind_it_is_about() {
         let rule = |action: &str, tool: &str| serde_json::json!({ "action": action, "tool": tool });

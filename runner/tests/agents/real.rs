@@ -211,6 +211,12 @@ async fn does_all(name: &'static str, tools: Tools) {
     let host = real.host().await;
     let ended = host.run(real.run(&["say Third.".to_owned()], json!({ "session": session }))).await;
     assert_eq!(ended, "finished: Third.");
+    let (calls, input, _) = used(&host.lines());
+    assert!(
+        calls == 1 && (100..300).contains(&input),
+        "what another runner has used is not told again: {:#?}",
+        host.lines()
+    );
     assert!(real.asked().await.contains("Second."), "the model is shown what was said before");
     // An answer that is accepted is the end, whatever it would do then.
     let answer = format!("call {} {{\"n\":7}}", real.tools.ask.replace("ask_parent", "final_answer"));
@@ -221,11 +227,14 @@ async fn does_all(name: &'static str, tools: Tools) {
     let ended = host.run(run).await;
     assert!(ended.starts_with("final_answer: ") && ended.ends_with(" {\"n\":7}"), "{ended}");
     // Cancelled in the middle, it leaves nothing.
+    let before = host.lines().len();
     let run = host.begin(real.run(&[real.command("echo again"), "hang".to_owned()], json!({})));
     host.sees("result \"again").await;
     host.cancel(4_000).await;
     let ended = run.await.expect("ends");
     assert!(ended.starts_with("cancelled: "), "{ended}");
+    let (_, input, _) = used(&host.lines()[before..]);
+    assert!(name != "codex" || input >= 100, "what it used before is known: {:#?}", &host.lines()[before..]);
     assert_eq!(host.run(real.run(&["say Fourth.".to_owned()], json!({}))).await, "finished: Fourth.");
     assert!(real.asked().await.contains("Third."), "it goes on in the same session");
     #[cfg(target_os = "linux")]
@@ -278,12 +287,17 @@ async fn gemini_does_all() {
 async fn claude_code_asks_for_permission() {
     let Some(real) = Real::start("claude", CLAUDE).await else { return };
     let host = real.host().await;
-    let steps = [real.command("touch allowed"), real.command("touch forbidden"), "repeat".to_owned()];
+    // It would read in its folder without a word.
+    std::fs::write(real.work.join("forbidden.env"), "secret").expect("writes");
+    let reads = real.command("cat forbidden.env");
+    let steps = [reads, real.command("touch allowed"), real.command("touch forbidden"), "repeat".to_owned()];
     let tools = json!({ "tools": ["Bash(echo:*)"] });
     let ended = host.run(real.run(&steps, tools)).await;
     assert_eq!(ended, "finished: It said: The test forbids it.");
     let lines = host.lines();
-    assert!(lines.contains(&"may Bash {\"command\":\"touch allowed\"}".to_owned()), "{lines:#?}");
+    for asked in ["cat forbidden.env", "touch allowed"] {
+        assert!(lines.contains(&format!("may Bash {{\"command\":\"{asked}\"}}")), "{asked}: {lines:#?}");
+    }
     assert!(real.work.join("allowed").exists() && !real.work.join("forbidden").exists());
     assert_eq!(host.end().await, Some(0));
 }
@@ -309,6 +323,41 @@ async fn claude_code_asks_before_it_reads_by_rules() {
     for asked in ["may Read", "may Bash {\"command\":\"cat notes\"}"] {
         assert!(lines.iter().any(|line| line.starts_with(asked)), "{asked}: {lines:#?}");
     }
+    assert_eq!(host.end().await, Some(0));
+}
+
+/// What rules forbid to read does not come by a search or a command either.
+#[tokio::test]
+async fn claude_code_searches_by_the_rules_for_reading() {
+    let Some(real) = Real::start("claude", CLAUDE).await else { return };
+    let host = real.host().await;
+    std::fs::write(real.work.join("x.env"), "secret").expect("writes");
+    let search = "call Grep {\"pattern\":\"secret\",\"output_mode\":\"content\"}".to_owned();
+    let rules = json!([
+        { "action": "allow", "tool": "read" }, { "action": "deny", "tool": "read", "pattern": "*.env" },
+        { "action": "allow", "tool": "bash" },
+    ]);
+    let tools = json!({ "tools": ["Read", "Grep", "Bash"], "rules": rules });
+    for step in [search, real.command("cat x.env")] {
+        let ended = host.run(real.run(&[step.clone(), "repeat".to_owned()], tools.clone())).await;
+        assert!(!ended.contains(":secret") && !ended.ends_with("said: secret"), "{step}: {ended}");
+    }
+    assert!(host.lines().iter().any(|line| line.starts_with("may Grep")), "{:#?}", host.lines());
+    assert_eq!(host.end().await, Some(0));
+}
+
+/// Where some commands only are allowed, none writes what it prints into a file.
+#[tokio::test]
+async fn opencode_writes_nothing_by_commands_that_are_allowed() {
+    let Some(real) = Real::start("opencode", OPENCODE).await else { return };
+    let host = real.host().await;
+    let commands =
+        ["echo a > forbidden", "echo a; touch forbidden", "echo a | tee forbidden", "echo $(touch forbidden)"];
+    let mut steps: Vec<String> = commands.iter().map(|command| real.command(command)).collect();
+    steps.extend([real.command("echo forty-two"), "repeat".to_owned()]);
+    let ended = host.run(real.run(&steps, json!({ "tools": ["Bash(echo:*)"] }))).await;
+    assert!(ended.contains(real.tools.said), "{ended}");
+    assert!(!real.work.join("forbidden").exists(), "{:#?}", host.lines());
     assert_eq!(host.end().await, Some(0));
 }
 

@@ -19,14 +19,23 @@ fn definitions_are_said_in_its_terms() {
     let tools = "Bash,Glob,Grep,Read,TaskOutput,TaskStop";
     check(asks, &["--tools", tools], may(&[ours], &["Edit"], &["Bash", "Edit"]), &[]);
     check(json!({ "tools": [] }), &["--tools", ""], may(&[ours], &[], &[]), &[]);
-    let run = ["Bash(git log:*)", "TaskOutput", "TaskStop"];
     let brief = json!({ "tools": ["Read", "Bash(git log:*)", "mcp__x__y", "grep", "Frob"], "ask_tools": ["Edit"] });
     check(
         brief,
         &["--tools", "Bash,Grep,Read,TaskOutput,TaskStop"],
-        may(&[ours, run[0], run[1], run[2]], &[], &["Edit"]),
+        may(&[ours, "TaskOutput", "TaskStop"], &[], &["Bash", "Edit"]),
         &["the tool `Frob`"],
     );
+    // What a pattern bounds the host judges, also what it would do without a word.
+    let brief =
+        json!({ "tools": ["Read(src/**)", "Grep"], "disallowed_tools": ["Bash(rm:*)"], "ask_tools": ["Write(a)"] });
+    let denied = ["Bash(rm:*)", "TaskOutput", "TaskStop"];
+    let asked = ["Bash", "Grep", "Read", "Write"];
+    check(brief, &["--tools", "Grep,Read"], may(&[ours], &denied, &asked), &[]);
+    let brief = json!({ "tools": ["Read", "Bash(git log:*)"], "readonly": true });
+    let deny = ["Bash", "Edit", "NotebookEdit", "Write"];
+    let allow = may(&[ours, "TaskOutput", "TaskStop"], &deny, &["Bash"]);
+    check(brief, &["--tools", "Read,TaskOutput,TaskStop"], allow, &["the tool `Bash(git log:*)`"]);
     let brief = json!({ "tools": ["Read", "Write"], "disallowed_tools": ["WebFetch"], "readonly": true });
     let deny = ["WebFetch", "Bash", "Edit", "NotebookEdit", "Write"];
     check(brief, &["--tools", "Read"], may(&[ours, "Write"], &deny, &[]), &[]);
@@ -39,7 +48,14 @@ fn definitions_are_said_in_its_terms() {
     let rules = json!({ "rules": [
         { "action": "allow", "tool": "read" }, { "action": "deny", "tool": "read", "pattern": "*.env" },
     ] });
-    check(rules, &["--tools", "Glob,Grep,Read"], may(&[ours], &[], &["Read"]), &[]);
+    let ask = ["Grep", "Read"];
+    check(rules, &["--tools", "Glob,Grep,Read"], may(&[ours], &["Read(*.env)"], &ask), &[]);
+    // What a later rule gives back the host knows.
+    let rules = json!({ "tools": ["Bash", "Grep"], "rules": [
+        { "action": "deny", "tool": "read", "pattern": "*.env" }, { "action": "allow", "tool": "read", "pattern": "a.env" },
+    ] });
+    let tools = ["--tools", "Bash,Grep,TaskOutput,TaskStop"];
+    check(rules, &tools, may(&[ours], &[], &ask), &["what bounds reading, for commands"]);
     // Rules for all tools.
     check(json!({ "rules": [{ "action": "allow", "tool": "*" }] }), &[], may(&[ours], &[], &[]), &[]);
     let all = "Bash,Edit,Glob,Grep,NotebookEdit,Read,Task,TaskOutput,TaskStop,TodoWrite,WebFetch,WebSearch,Write";
@@ -64,6 +80,12 @@ fn a_session_behind_an_adapter_is_told_its_tools() {
     check(json!({ "tools": ["Read", "Write"], "readonly": true }), json!({ "tools": ["Read"] }));
     let rules = json!({ "rules": [{ "action": "deny", "tool": "*" }, { "action": "allow", "tool": "grep" }] });
     check(rules, json!({ "tools": ["Grep"] }));
+    let rules = json!([
+        { "action": "allow", "tool": "read" }, { "action": "deny", "tool": "read", "pattern": "*.env" },
+    ]);
+    check(json!({ "rules": rules }), json!({ "disallowedTools": ["Read(*.env)", "Grep"] }));
+    let listed = json!({ "tools": ["Read", "Grep"], "rules": rules });
+    check(listed, json!({ "tools": ["Read"], "disallowedTools": ["Read(*.env)"] }));
     check(json!({ "rules": [{ "action": "deny", "tool": "webfetch" }] }), json!({ "disallowedTools": ["WebFetch"] }));
 }
 

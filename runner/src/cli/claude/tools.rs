@@ -4,7 +4,7 @@ use assistant_protocol::types::RuleAction;
 use serde_json::{Map, Value, json};
 
 use super::super::kind::Plan;
-use super::super::wishes::{Role, Wanted, Wish, Wishes};
+use super::super::wishes::{READONLY_RUNS, Role, Wanted, Wish, Wishes};
 use crate::adapter::bridge::SERVER_NAME;
 
 /// Its tools, by what they do.
@@ -33,6 +33,7 @@ const FURTHER_TOOLS: [&str; 4] = ["Skill", "SlashCommand", "ExitPlanMode", "Tool
 pub(super) fn permissions(wishes: &Wishes, plan: &mut Plan) -> Value {
     let mut names = Vec::new();
     let (mut allow, mut deny, mut ask) = (vec![format!("mcp__{SERVER_NAME}")], Vec::new(), Vec::new());
+    let judged = judged(wishes);
     if let Some(wanted) = listed(wishes) {
         for wish in &wanted {
             let own = own_names(wish);
@@ -41,12 +42,15 @@ pub(super) fn permissions(wishes: &Wishes, plan: &mut Plan) -> Value {
             }
             // With rules the host judges each call.
             if !wishes.by_rules && !reads_anything(wish) {
-                allow.extend(own.iter().map(|name| with_pattern(name, wish)));
+                allow.extend(own.iter().filter(|name| !judged.contains(name)).map(|name| with_pattern(name, wish)));
             }
             names.extend(own);
         }
         if wishes.readonly {
             names.retain(|name| !CHANGING.contains(name));
+            for wish in wanted.iter().filter(|wish| wish.role == Some(Role::Run)) {
+                plan.lacks(format!("the tool `{}`", wish.written), READONLY_RUNS);
+            }
         }
         names.sort_unstable();
         names.dedup();
@@ -55,10 +59,14 @@ pub(super) fn permissions(wishes: &Wishes, plan: &mut Plan) -> Value {
     for wish in &wishes.denied {
         deny.extend(own_names(wish).iter().map(|name| with_pattern(name, wish)));
     }
+    deny.extend(unread(wishes));
     for wish in &wishes.asked {
-        ask.extend(own_names(wish).iter().map(|name| with_pattern(name, wish)));
+        ask.extend(own_names(wish).iter().filter(|name| !judged.contains(name)).map(|name| with_pattern(name, wish)));
     }
-    ask.extend(judged(wishes).into_iter().map(str::to_owned));
+    ask.extend(judged.into_iter().map(str::to_owned));
+    if wishes.bounds_reading() && wishes.runs_anything() {
+        plan.lacks("what bounds reading, for commands", "Claude Code keeps some of them from files, and not all");
+    }
     if wishes.readonly {
         deny.extend(CHANGING.map(str::to_owned));
     }
@@ -72,6 +80,8 @@ pub(crate) fn options(wishes: &Wishes) -> Option<Map<String, Value>> {
     if let (Wanted::Some(_), _) | (_, Some(RuleAction::Deny)) = (&wishes.wanted, wishes.others) {
         let mut names: Vec<_> = listed(wishes).unwrap_or_default().iter().flat_map(own_names).collect();
         names.retain(|name| !(wishes.readonly && CHANGING.contains(name)));
+        // It does not ask before it searches in its folder.
+        names.retain(|name| *name != "Grep" || !wishes.withholds_search());
         names.sort_unstable();
         names.dedup();
         options.insert("tools".to_owned(), json!(names));
@@ -79,6 +89,10 @@ pub(crate) fn options(wishes: &Wishes) -> Option<Map<String, Value>> {
     let mut denied: Vec<String> = Vec::new();
     for wish in &wishes.denied {
         denied.extend(own_names(wish).iter().map(|name| with_pattern(name, wish)));
+    }
+    denied.extend(unread(wishes));
+    if !options.contains_key("tools") && wishes.withholds_search() {
+        denied.push("Grep".to_owned());
     }
     if !denied.is_empty() {
         options.insert("disallowedTools".to_owned(), json!(denied));
@@ -112,14 +126,27 @@ fn listed(wishes: &Wishes) -> Option<Vec<Wish>> {
 }
 
 /// The tools of which the host judges each call, also one that Claude Code would make without a word, as one that reads in
-/// its folder.
+/// its folder: those that a pattern or a rule bounds. What bounds reading bounds searches in files, too.
 fn judged(wishes: &Wishes) -> Vec<&'static str> {
-    let of_rules = wishes.rules.iter().flat_map(|(_, wish)| own_names(wish));
+    let wanted = if let Wanted::Some(wanted) = &wishes.wanted { wanted.as_slice() } else { &[] };
+    let in_part = wanted.iter().chain(&wishes.denied).filter(|wish| wish.pattern.is_some());
+    let bounded = wishes.rules.iter().map(|(_, wish)| wish).chain(in_part).chain(&wishes.asked).flat_map(own_names);
+    let searches = ["Grep"].into_iter().filter(|_| wishes.bounds_reading());
     let all = TOOLS.iter().flat_map(|(_, names)| names.iter().copied()).filter(|_| !wishes.unasked());
-    let mut names: Vec<_> = of_rules.chain(all).filter(|name| !COMPANIONS.contains(name)).collect();
+    let mut names: Vec<_> = bounded.chain(searches).chain(all).filter(|name| !COMPANIONS.contains(name)).collect();
     names.sort_unstable();
     names.dedup();
     names
+}
+
+/// What rules forbid to read, where none behind them gives a part of it back: Claude Code keeps it from its searches and from
+/// the commands that it knows, too.
+fn unread(wishes: &Wishes) -> Vec<String> {
+    let reads = |wish: &Wish| wish.role == Some(Role::Read);
+    let given_back = wishes.rules.iter().rposition(|(does, wish)| *does != RuleAction::Deny && reads(wish));
+    let last = &wishes.rules[given_back.map_or(0, |at| at + 1)..];
+    let last = last.iter().filter(|(_, wish)| reads(wish) && wish.pattern.is_some());
+    last.map(|(_, wish)| with_pattern("Read", wish)).collect()
 }
 
 /// Whether it is a wish to read whatever there is. In the folder of the run it may without a word; for what is outside the

@@ -31,7 +31,24 @@ fn definitions_are_said_in_its_terms() {
     check(brief, &rules, &["the tool `Write(src/**)`", "the tool `Frob`", "`Edit` only after asking"]);
     // What cannot be said is not allowed, and forbidden as a whole.
     let brief = json!({ "tools": ["Bash"], "disallowed_tools": ["Bash(*--force*)"] });
-    check(brief, &["allow run_shell_command", "deny run_shell_command"], &[]);
+    check(brief, &["allow run_shell_command", "deny run_shell_command"], &["`Bash(*--force*)` forbidden"]);
+    let brief = json!({ "tools": ["Read"], "rules": [
+        { "action": "allow", "tool": "read", "pattern": "*" }, { "action": "deny", "tool": "read", "pattern": "*.env" },
+    ] });
+    let reads = |may: &str| ["read_file", "read_many_files"].map(|name| format!("{may} {name}"));
+    let rules = [reads("allow"), reads("allow"), reads("deny")].concat();
+    let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
+    check(brief, &rules, &["the rule for `read(*.env)`"]);
+    // Nor does it search where it must not read everything, and its commands are told of.
+    let brief = json!({ "tools": ["Read", "Grep", "Bash"], "disallowed_tools": ["Read"] });
+    let searches = |may: &str| ["grep_search", "search_file_content"].map(|name| format!("{may} {name}"));
+    let run = vec!["allow run_shell_command".to_owned()];
+    let rules = [&reads("allow")[..], &searches("allow"), &run, &reads("deny"), &searches("deny")].concat();
+    let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
+    check(brief, &rules, &["what bounds reading, for commands", "searches in files"]);
+    let brief = json!({ "tools": ["Bash(git log:*)"], "readonly": true });
+    let deny = ["deny replace", "deny write_file", "deny run_shell_command"];
+    check(brief, &[&["allow run_shell_command git log"][..], &deny].concat(), &["the tool `Bash(git log:*)`"]);
     let brief = json!({ "tools": ["Write"], "readonly": true });
     check(brief, &["allow write_file", "deny replace", "deny write_file", "deny run_shell_command"], &[]);
     let all: Vec<String> = TOOLS.iter().flat_map(|(_, names)| *names).map(|name| format!("allow {name}")).collect();
