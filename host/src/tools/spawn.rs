@@ -191,7 +191,7 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
     let schema = schema::wanted(&params, resumed.as_ref(), &definition).await?;
     // It comes with the schema; a definition may name it all the same.
     granted.unavailable.retain(|lack| schema.is_none() || lack.tool != "final_answer");
-    let inputs = inputs::read(base.as_deref(), host.private(), &params.inputs, host.limits().blob_bytes).await?;
+    let inputs = inputs::read(base.as_deref(), host.hidden(), &params.inputs, host.limits().blob_bytes).await?;
     let earlier = resumed.as_ref().and_then(|resumed| resumed.inputs.clone()).unwrap_or_default();
     let Inputs { files, pictures } = inputs.behind(earlier)?;
     let folder = |wanted: Option<&str>| match (far, wanted) {
