@@ -239,6 +239,7 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
         output_schema: schema.map(|schema| schema.to_string()),
         limits,
     };
+    let worktree_gone = resumed.and_then(|resumed| resumed.worktree_gone);
     let (caller, process) = (call.caller, new.id);
     let job = move |tx: &mut Tx<'_>| {
         if let Some(first) = once.as_ref().map(|once| once.first_answer(tx.db)).transpose()?.flatten() {
@@ -258,6 +259,7 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
             capacity: spawned.capacity,
             continued_from: spawned.continued_from,
             started_afresh: spawned.afresh.map(str::to_owned),
+            worktree_gone,
             result: None,
             wait_clamped_to_ms: None,
         };
