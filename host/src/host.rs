@@ -23,7 +23,7 @@ use crate::registry::{Registry, mirror};
 use crate::search::{self, SearchError, SearchIndex};
 use crate::servers::Pool;
 use crate::store::{Store, StoreError};
-use crate::tools::{self, Along, CallError, Output, Tool};
+use crate::tools::{self, Along, CallError, Output, Own, Tool};
 use crate::worktrees::{self, Worktrees};
 use crate::{events, supervisor};
 
@@ -117,6 +117,7 @@ struct Shared {
     keys_elsewhere: RwLock<Vec<String>>,
     /// The state directory, and what else is the host's own.
     private: Vec<PathBuf>,
+    own: Own,
     _lock: File,
 }
 
@@ -367,7 +368,7 @@ fn open_files(options: Options) -> Result<Shared, OpenError> {
     let (reloads, registry) = reload::Reloads::first(files, stored);
     let search = SearchIndex::open(&options.state.join(search::FOLDER), &registry)?;
     let own = std::iter::once(&options.state).chain(&options.trust);
-    let private = own.chain(&options.private).cloned().collect();
+    let private: Vec<PathBuf> = own.chain(&options.private).cloned().collect();
     Ok(Shared {
         tools,
         registry: RwLock::new(Arc::new(registry)),
@@ -389,6 +390,7 @@ fn open_files(options: Options) -> Result<Shared, OpenError> {
         reloads,
         slept: slept::Slept::default(),
         keys_elsewhere: RwLock::default(),
+        own: Own::noted(&private),
         private,
         _lock: lock,
         options,

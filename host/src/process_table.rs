@@ -27,7 +27,7 @@ mod trees;
 mod usage;
 pub mod worktree;
 
-pub use agent::{Told, add_told, keep_agent_session, mark_agent, model_wished, session_before};
+pub use agent::{SessionBefore, Told, add_told, keep_agent_session, mark_agent, model_wished, session_before};
 use columns::unreadable;
 pub(crate) use columns::{id, optional_id};
 pub(crate) use end::stop_key;

@@ -187,7 +187,8 @@ impl Runner {
                 self.peer.set_their_max_frame_bytes(told.max_frame_bytes);
                 let process = self.process;
                 self.delivery = told.capabilities.messages.then(|| Delivery::new(&self.host, process, &self.peer));
-                let (agent, session) = (told.capabilities.agent, session.clone());
+                let session = session.as_ref().map(|(session, _)| session.clone());
+                let agent = told.capabilities.agent;
                 if agent {
                     self.link.runs_agent(session.clone());
                 }

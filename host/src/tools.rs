@@ -57,6 +57,7 @@ pub(crate) use lacking::title as lacking_title;
 
 pub(crate) use app::with_those_of;
 pub use errors::ToolError;
+pub(crate) use paths::Own;
 pub(crate) use record::Recorder;
 #[cfg(feature = "cli")]
 pub(crate) use spawn::check as check_spawn;

@@ -14,6 +14,7 @@ use crate::door::hello::Status;
 use crate::model::variables_of_keys;
 use crate::registry::{Diagnostic, Severity, SourceDir};
 
+mod inside;
 mod launchers;
 mod models;
 mod page;
@@ -61,6 +62,8 @@ struct Report {
     keys: Vec<Key>,
     servers: Vec<servers::Known>,
     problems: Vec<Problem>,
+    /// What works and is worth mending.
+    notes: Vec<Problem>,
 }
 
 /// A file or a folder.
@@ -182,6 +185,7 @@ async fn look(places: &Places, calls: bool) -> Result<Report, Failure> {
         keys: Vec::new(),
         servers: Vec::new(),
         problems: Vec::new(),
+        notes: Vec::new(),
     };
     report.environment = report.host.status.as_ref().map(|status| {
         format!(
@@ -197,6 +201,7 @@ async fn look(places: &Places, calls: bool) -> Result<Report, Failure> {
             report.automatic = setting.automatic.as_ref().map(|automatic| automatic.words.clone());
             look_at_hooks(&mut report, &setting.config);
             look_at_files(&mut report, &setting.config);
+            inside::look(&mut report, &setting.config);
             look_at_assistants(&mut report, &setting);
             models::look(&mut report, &setting.config, calls).await;
             servers::look(&mut report, &setting, calls).await;

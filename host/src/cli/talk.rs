@@ -171,7 +171,12 @@ pub(super) async fn cancel(places: &Places, args: &CancelArgs) -> Result<u8, Fai
         for id in &cancelled {
             say(id.as_str().unwrap_or_default());
         }
-        talk(&format!("{} are cancelled", cancelled.len()));
+        let told = match cancelled.len() {
+            0 => "none is cancelled".to_owned(),
+            1 => "1 is being cancelled; `wait` tells when it has ended".to_owned(),
+            more => format!("{more} are being cancelled; `wait` tells when they have ended"),
+        };
+        talk(&told);
     }
     Ok(code)
 }

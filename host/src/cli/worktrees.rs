@@ -1,5 +1,7 @@
 //! `worktrees`: the git worktrees that assistants work in or have left. It takes no lock, and asks no host.
 
+use std::path::Path;
+
 use assistant_protocol::ids::ProcessId;
 use clap::Args;
 use serde_json::json;
@@ -11,6 +13,8 @@ use crate::process_table::worktree::{self, State, Worktree};
 use crate::store;
 use crate::worktrees::remove_kept;
 
+/// What is said of one whose process has ended and that nobody has looked into yet.
+const ENDING: &str = "its process has ended, and a host looks into it next";
 /// Characters of a part of an id at least; fewer would hit by chance.
 const PART_CHARS_MIN: usize = 6;
 
@@ -29,18 +33,22 @@ pub(super) struct WorktreesArgs {
 
 pub(super) async fn worktrees(places: &Places, args: &WorktreesArgs) -> Result<u8, Failure> {
     let place = Place::find(places)?;
-    let all = store::peek(&place.state, worktree::all).map_err(|error| Failure::new(FAILED, error))?;
-    let all: Vec<Worktree> = all.unwrap_or_default();
+    let looked = store::peek(&place.state, |db| Ok((worktree::all(db)?, worktree::ending(db)?)));
+    let (all, ending) = looked.map_err(|error| Failure::new(FAILED, error))?.unwrap_or_default();
     // What somebody has removed with git is forgotten by the next host.
-    let there: Vec<Worktree> =
-        all.into_iter().filter(|one| one.state != State::Kept || std::path::Path::new(&one.path).exists()).collect();
+    let there: Vec<Worktree> = all.into_iter().filter(|one| one.state != State::Kept || is_there(one)).collect();
     if args.remove.is_empty() {
-        list(&there, args.json);
+        list(&there, &ending, args.json);
         return Ok(0);
     }
     let meant: Vec<&Worktree> = args.remove.iter().map(|part| find(&there, part)).collect::<Result<_, _>>()?;
     let (mut removed, mut code) = (Vec::new(), 0);
     for one in meant {
+        if ending.contains(&one.id) {
+            talk(&format!("{} stays: {ENDING}; try it again in a moment", one.path));
+            code = FAILED;
+            continue;
+        }
         match remove_kept(one, args.force).await {
             Ok(branch) => {
                 if !args.json {
@@ -65,17 +73,31 @@ pub(super) async fn worktrees(places: &Places, args: &WorktreesArgs) -> Result<u
     Ok(code)
 }
 
-fn list(all: &[Worktree], as_json: bool) {
+/// Whether there are files of it, or its repository knows of it.
+fn is_there(one: &Worktree) -> bool {
+    Path::new(&one.path).exists() || one.git_dir.as_deref().is_some_and(|git_dir| Path::new(git_dir).exists())
+}
+
+fn list(all: &[Worktree], ending: &[ProcessId], as_json: bool) {
     if as_json {
-        return say(&json!({ "items": all }).to_string());
+        let item = |one: &Worktree| {
+            let mut item = json!(one);
+            if ending.contains(&one.id) {
+                item["ending"] = json!(true);
+            }
+            item
+        };
+        return say(&json!({ "items": all.iter().map(item).collect::<Vec<_>>() }).to_string());
     }
     if all.is_empty() {
         return talk("no worktrees");
     }
     for one in all {
         let holds = match (one.state, one.holds.as_deref()) {
+            (State::Kept, _) if !Path::new(&one.path).exists() => "its folder is gone".to_owned(),
             (State::Kept, Some(holds)) => holds.to_owned(),
             (State::Kept, None) => "kept".to_owned(),
+            (State::Making | State::Used, _) if ending.contains(&one.id) => ENDING.to_owned(),
             (State::Making | State::Used, _) => "at work".to_owned(),
         };
         let id = one.process.to_string();

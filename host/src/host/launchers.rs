@@ -9,6 +9,7 @@ use super::Host;
 use crate::launcher::{self, Inside, Launcher, Site};
 use crate::launchers::{self, UnknownLauncher};
 use crate::process_table::Process;
+use crate::tools::Own;
 
 /// Processes of a dead host that are ended elsewhere beside each other.
 const ENDINGS_MAX: usize = 8;
@@ -45,6 +46,11 @@ impl Host {
     /// What nothing that is fenced in sees.
     pub(crate) fn private(&self) -> &[PathBuf] {
         &self.0.private
+    }
+
+    /// The same for the host's tools, by whatever name.
+    pub(crate) fn hidden(&self) -> &Own {
+        &self.0.own
     }
 
     /// Where and by what the runner of a process is started.

@@ -188,7 +188,35 @@ pub(super) fn mounts(launcher: &Launcher, ground: &Ground<'_>) -> Result<Vec<Mou
         let path = brought.canonicalize().map_err(|error| format!("cannot bring {}: {error}", brought.display()))?;
         found.push(Mount { path, how: How::Read, at: super::presets::BROUGHT.into() });
     }
-    Ok(ordered(found))
+    // What is seen elsewhere than it is has the same hidden there.
+    let seen: Vec<Mount> = found.iter().filter(|one| one.at != one.path && !one.how.hides()).cloned().collect();
+    for Mount { path, at, .. } in &seen {
+        let within = private.iter().filter_map(|own| Some((own, own.strip_prefix(path).ok()?)));
+        found.extend(within.map(|(own, way)| Mount {
+            path: own.clone(),
+            how: if own.is_dir() { How::Hidden } else { How::HiddenFile },
+            at: if way.as_os_str().is_empty() { at.clone() } else { at.join(way) },
+        }));
+    }
+    Ok(held(ordered(found)))
+}
+
+/// With each folder in the way to what is hidden put upon itself, where it could be written to: what is hidden would be
+/// seen by another name otherwise, by the host too, but nobody can rename what something is mounted on.
+fn held(mut mounts: Vec<Mount>) -> Vec<Mount> {
+    let mut held: Vec<Mount> = Vec::new();
+    for hidden in mounts.iter().filter(|one| one.how.hides()) {
+        for folder in hidden.at.ancestors().skip(1) {
+            let around = mounts.iter().rfind(|around| folder.starts_with(&around.at));
+            let Some(around) = around.filter(|around| around.how == How::Write) else { continue };
+            let Some(way) = folder.strip_prefix(&around.at).ok().filter(|way| !way.as_os_str().is_empty()) else {
+                continue;
+            };
+            held.push(Mount { path: around.path.join(way), how: How::Write, at: folder.to_owned() });
+        }
+    }
+    mounts.append(&mut held);
+    ordered(mounts)
 }
 
 /// The outermost first; nothing is hidden where nothing is seen.
@@ -230,6 +258,33 @@ mod tests {
         let expected = "/data Covered, /data Write, /home Covered, /home/u/p Write, /home/u/p/key HiddenFile, \
                         /home/u/p/state Write, /home/u/p/state Hidden, /home/u/state/trees/1 Write";
         assert_eq!(told.join(", "), expected);
+    }
+
+    #[test]
+    fn the_way_to_what_is_hidden_is_held() {
+        let mount = |(path, at, how): &(&str, &str, How)| Mount { path: path.into(), how: *how, at: at.into() };
+        let check = |mounts: &[(&str, &str, How)], expected: &str| {
+            let told = volumes(&held(ordered(mounts.iter().map(mount).collect()))).expect("volumes");
+            let told = told.join(" ".as_ref()).into_string().expect("a text").replace("--volume=", "");
+            assert_eq!(told, expected, "{mounts:?}");
+        };
+        let null = ("/n", "/n", How::HiddenFile);
+        check(&[("/p", "/p", How::Write), null], "/p:/p:rw");
+        let key = |path| (path, path, How::HiddenFile);
+        check(&[("/p", "/p", How::Write), key("/p/k")], "/p:/p:rw /dev/null:/p/k:ro");
+        check(
+            &[("/p", "/p", How::Write), key("/p/a/b/k"), key("/p/a/c/k")],
+            "/p:/p:rw /p/a:/p/a:rw /p/a/b:/p/a/b:rw /p/a/c:/p/a/c:rw /dev/null:/p/a/b/k:ro /dev/null:/p/a/c/k:ro",
+        );
+        check(&[("/p", "/p", How::Read), key("/p/a/k")], "/p:/p:ro /dev/null:/p/a/k:ro");
+        check(
+            &[("/p", "/p", How::Write), ("/p/a/b", "/p/a/b", How::Read), key("/p/a/b/c/k")],
+            "/p:/p:rw /p/a:/p/a:rw /p/a/b:/p/a/b:ro /dev/null:/p/a/b/c/k:ro",
+        );
+        check(
+            &[("/real", "/p", How::Write), ("/real/a/k", "/p/a/k", How::HiddenFile)],
+            "/real:/p:rw /real/a:/p/a:rw /dev/null:/p/a/k:ro",
+        );
     }
 
     #[cfg(unix)]

@@ -104,6 +104,9 @@ pub enum QuestionRefused {
         /// Where it is.
         state: QuestionState,
     },
+    /// Nobody would read the answer.
+    #[error("process {0} is being cancelled and reads no answer any more")]
+    Cancelled(ProcessId),
     /// The store's.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -380,6 +383,9 @@ pub fn reply(
         },
     };
     let row: Process = process_table::get(tx.db, process)?;
+    if row.marked {
+        return Err(QuestionRefused::Cancelled(process));
+    }
     let reply = post(tx, &row, Kind::Answer, caller.process(), Some(process), answer)?;
     tx.db
         .prepare_cached(

@@ -41,12 +41,15 @@ pub fn keep_agent_session(tx: &Tx<'_>, process: ProcessId, session: &str) -> Res
     Ok(())
 }
 
+/// A session of an agent's own, and the folder in which it works.
+pub type SessionBefore = (String, Option<String>);
+
 /// The session of an agent's own in which the process worked that `row` goes on from; where that never came to one, as when
 /// it was not launched, that of the process before it. None where there is none, or another runner comes between.
 ///
 /// # Errors
 /// The store's.
-pub fn session_before(db: &Connection, row: &Process) -> Result<Option<String>, StoreError> {
+pub fn session_before(db: &Connection, row: &Process) -> Result<Option<SessionBefore>, StoreError> {
     let mut look = db.prepare_cached("SELECT agent_session FROM assistant_processes WHERE process_id = ?1")?;
     let mut next = row.resumed_from;
     for _ in 0..RESUMED_MAX {
@@ -56,8 +59,8 @@ pub fn session_before(db: &Connection, row: &Process) -> Result<Option<String>, 
             return Ok(None);
         }
         let session: Option<String> = look.query_row([before.id.to_string()], |row| row.get(0))?;
-        if session.is_some() {
-            return Ok(session);
+        if let Some(session) = session {
+            return Ok(Some((session, before.working_dir)));
         }
         next = before.resumed_from;
     }

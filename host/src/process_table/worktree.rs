@@ -1,5 +1,7 @@
 //! Git worktrees in the tables: which there are, who has one, and what becomes of it. Git itself is asked elsewhere.
 
+use std::path::Path;
+
 use assistant_protocol::ids::ProcessId;
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
 use serde::Serialize;
@@ -9,6 +11,9 @@ use super::{LIVING, Process, find, id};
 use crate::events::{self, Kind};
 use crate::names::named;
 use crate::store::{StoreError, Tx};
+
+/// Events of a status among which the one is that tells of a worktree.
+const FIRST_EVENTS_MAX: u32 = 20;
 
 named! {
     /// What a worktree is.
@@ -87,14 +92,26 @@ pub(crate) fn all(db: &Connection) -> rusqlite::Result<Vec<Worktree>> {
     rows.collect()
 }
 
+/// Those that were in use and in which nothing lives.
+fn is_left() -> String {
+    format!(
+        "state <> 'kept' AND NOT EXISTS
+           (SELECT 1 FROM assistant_processes p WHERE p.worktree = w.worktree_id AND {LIVING})
+           AND NOT EXISTS (SELECT 1 FROM assistant_processes p WHERE p.process_id = w.process_id AND {LIVING})"
+    )
+}
+
+/// In which of them nothing lives any more, and that are still to be looked into.
+pub(crate) fn ending(db: &Connection) -> rusqlite::Result<Vec<ProcessId>> {
+    let mut look = db.prepare(&format!("SELECT worktree_id FROM worktrees w WHERE {}", is_left()))?;
+    let rows = look.query_map([], |row| id(row, "worktree_id"))?;
+    rows.collect()
+}
+
 /// Those that were in use and in which nothing lives, each with the processes that have worked in it.
 pub(crate) fn left(db: &Connection) -> Result<Vec<(Worktree, Vec<ProcessId>)>, StoreError> {
-    let mut look = db.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM worktrees w WHERE state <> 'kept' AND NOT EXISTS
-           (SELECT 1 FROM assistant_processes p WHERE p.worktree = w.worktree_id AND {LIVING})
-           AND NOT EXISTS (SELECT 1 FROM assistant_processes p WHERE p.process_id = w.process_id AND {LIVING})
-         ORDER BY w.created_at"
-    ))?;
+    let mut look =
+        db.prepare_cached(&format!("SELECT {COLUMNS} FROM worktrees w WHERE {} ORDER BY w.created_at", is_left()))?;
     let found: Vec<Worktree> = look.query_map([], from_row)?.collect::<Result<_, _>>()?;
     let mut who = db.prepare_cached("SELECT process_id FROM assistant_processes WHERE worktree = ?1")?;
     let with_users = |worktree: Worktree| {
@@ -104,6 +121,36 @@ pub(crate) fn left(db: &Connection) -> Result<Vec<(Worktree, Vec<ProcessId>)>, S
         Ok((worktree, users))
     };
     found.into_iter().map(with_users).collect()
+}
+
+/// A worktree whose files are gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Gone {
+    /// Where they were.
+    pub(crate) path: String,
+    /// Its branch, which may be there still.
+    pub(crate) branch: String,
+    /// The commit that it began at.
+    pub(crate) base: String,
+}
+
+/// The worktree in which a process worked, where that is gone: by the tables, else by its log. None where it is there, or
+/// there was none.
+pub(crate) fn gone(db: &Connection, process: ProcessId) -> Result<Option<Gone>, StoreError> {
+    let Some(row) = find(db, process)? else { return Ok(None) };
+    let Some(worktree) = row.worktree else { return Ok(None) };
+    if let Some(found) = get(db, worktree)? {
+        let gone = Gone { path: found.path, branch: found.branch, base: found.base };
+        return Ok((!Path::new(&gone.path).is_dir()).then_some(gone));
+    }
+    // What it was given is told once, early.
+    let told = events::select(db, process, 0, FIRST_EVENTS_MAX, &[Kind::Status], false)?;
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let given = |one: &Value| {
+        let (path, branch) = (text(&one["worktree"])?, text(&one["branch"])?);
+        Some(Gone { path, branch, base: text(&one["base"])? })
+    };
+    Ok(told.iter().find_map(|one| given(&one.data)))
 }
 
 /// Notes that git is about to make one, so that nothing of it can be forgotten.

@@ -12,7 +12,7 @@ use crate::events::{self, Kind};
 use crate::host::Host;
 use crate::limits::Limits;
 use crate::output_schema::OutputSchema;
-use crate::process_table::{self, End, Given, Process, ProfileName, Reason, Status};
+use crate::process_table::{self, End, Given, Process, ProfileName, Reason, SessionBefore, Status};
 use crate::registry::Definition;
 use crate::store::StoreError;
 use crate::tools::grants::{self, Unavailable};
@@ -37,8 +37,17 @@ pub(super) struct Loaded {
     memory: Memory,
     /// For an agent: the model that was asked for.
     wished: Option<String>,
-    /// For an agent: the session of its own that it goes on with.
-    pub(super) session: Option<String>,
+    /// For an agent: the session of its own that it goes on with, and the folder of that.
+    pub(super) session: Option<SessionBefore>,
+}
+
+impl Loaded {
+    /// The session of an agent's own is of one folder: in another one it begins anew. Returns the process whose conversation
+    /// goes along then.
+    pub(super) fn leave_session(&mut self) -> Option<ProcessId> {
+        let left = self.session.take_if(|(_, dir)| *dir != self.row.working_dir);
+        left.and(self.row.resumed_from)
+    }
 }
 
 /// What a process starts with; none where it has ended meanwhile.
@@ -118,6 +127,7 @@ pub(super) fn first_run(
         system_prompt.push_str(&answer::told());
     }
     let history = history.filter(|_| agent.is_none() || session.is_none());
+    let session = session.map(|(session, _)| session);
     let brief = agent.map(|briefing| briefing.brief(&row, &definition, wished, session));
     let run = given.first_run(&row, (definition.name.clone(), system_prompt), tools, history);
     RunParams { agent: brief, ..run }

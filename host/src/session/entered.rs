@@ -3,6 +3,7 @@
 use super::begin::Loaded;
 use super::failed;
 use super::watch::told_to_stop;
+use crate::conversation;
 use crate::host::Host;
 use crate::process_table::{self, End, Reason};
 use crate::store::StoreError;
@@ -16,7 +17,12 @@ pub(super) async fn entered(host: &Host, loaded: &mut Loaded) -> Result<Option<E
         _ = told_to_stop(host, process) => return Ok(Some(process_table::cancel_marked())),
     };
     match entered {
-        Ok(()) => Ok(None),
+        Ok(()) => {
+            if let Some(before) = loaded.leave_session() {
+                loaded.history = Some(host.store().read(move |db| conversation::history(db, before)).await?);
+            }
+            Ok(None)
+        }
         Err(error @ NotEntered::Failed(_)) => Ok(Some(failed(Reason::LaunchFailed, error.to_string()))),
         Err(NotEntered::Store(error)) => Err(error),
     }

@@ -174,6 +174,11 @@ impl From<QuestionRefused> for ToolError {
                 Self::new("unknown_message", &refused, "get_pending_questions lists what waits for you.")
             }
             QuestionRefused::Several(..) => Self::bad_argument(&refused, "Name one of them as message_id."),
+            QuestionRefused::Cancelled(_) => Self::new(
+                "process_ended",
+                &refused,
+                "Leave it; resume_process_id of spawn_assistant goes on with it once it has ended.",
+            ),
             QuestionRefused::NotPending { .. } => {
                 Self::bad_argument(&refused, "send_message says more to a process that lives.")
             }

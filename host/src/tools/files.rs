@@ -59,7 +59,7 @@ async fn root(call: &Call) -> Result<Root, ToolError> {
     let process = call.caller.process().ok_or_else(none)?;
     let row = call.host.store().read(move |db| process_table::get(db, process)).await?;
     let dir = row.working_dir.ok_or_else(none)?;
-    Root::new(Path::new(&dir), call.host.private()).map_err(|_| none())
+    Root::new(Path::new(&dir), call.host.hidden()).map_err(|_| none())
 }
 
 /// A path below the folder, links resolved.
@@ -92,7 +92,7 @@ async fn blocking<T: Send + 'static>(
 fn walk(root: &Root, from: &Path) -> Walk {
     let mut walk = WalkBuilder::new(from);
     let own = root.own.clone();
-    walk.filter_entry(move |entry| !own.has(entry.path()));
+    walk.filter_entry(move |entry| !own.is(entry.path()));
     walk.hidden(true).follow_links(false).require_git(false).sort_by_file_path(Path::cmp);
     walk.build()
 }

@@ -75,6 +75,8 @@ impl<'a> Stock<'a> {
         // What a server brings is known when that has started.
         grants.unavailable.retain(|one| !servers::may_bring(self.servers, definition, &one.tool, self.aliases));
         grants.unavailable.retain(|one| agent.is_none() || !is_of_agents(&one.tool));
+        // It comes with the schema.
+        grants.unavailable.retain(|one| definition.output_schema.is_none() || one.tool != "final_answer");
         let no_runner = definition.runner.as_deref().and_then(|name| self.runners.named(name).err());
         let no_launcher = definition.launcher.as_deref().and_then(|name| self.no_launcher(name));
         Outfit { grants, misspelt, model, no_runner, no_launcher }
@@ -251,6 +253,7 @@ mod tests {
         check("tools: Read, Fetch", false, &["read_file"], &[]);
         check("tools: Read, LS\ndisallowedTools: read_file", false, &["list_files"], &[]);
         check("tools: '*'\ndisallowedTools: '*'", false, &[], &[]);
+        check("tools: [Read, final_answer]\noutput_schema: {type: object}", false, &["read_file"], &[]);
         check(
             "tools: raedfile, Bash",
             false,

@@ -5,29 +5,64 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::launcher::WORKTREES;
 
+#[cfg_attr(not(unix), path = "paths/nameless.rs")]
+mod identity;
+
+use identity::Identity;
+
 /// A folder below which paths are named.
 #[derive(Debug, Clone)]
 pub(super) struct Root {
     /// Without links.
     pub(super) path: PathBuf,
     /// What in it is the host's own.
-    pub(super) own: Own,
+    pub(super) own: Below,
 }
 
-/// What is the host's own, behind all links: nobody who works for it is shown that.
+/// What is the host's own: nobody who works for it is shown that, by whatever name.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Own(Vec<PathBuf>);
+pub(crate) struct Own(Vec<(PathBuf, Option<Identity>)>);
 
 impl Own {
-    /// What of `private` may lie below `root`. A worktree in the state directory is its assistant's.
-    fn of(private: &[PathBuf], root: &Path) -> Self {
-        let real = private.iter().filter_map(|path| path.canonicalize().ok());
-        Self(real.filter(|own| !root.starts_with(own.join(WORKTREES))).collect())
+    /// What lies at these paths now, and what will.
+    pub(crate) fn noted(private: &[PathBuf]) -> Self {
+        Self(private.iter().map(|path| (path.clone(), identity::of_target(path))).collect())
     }
 
+    /// What of it may lie below `root`. A worktree in the state directory is its assistant's.
+    fn seen_from(&self, root: &Path) -> Below {
+        let mut found = Below::default();
+        for (path, noted) in &self.0 {
+            let real = path.canonicalize().ok();
+            if real.as_ref().is_some_and(|real| root.starts_with(real.join(WORKTREES))) {
+                continue;
+            }
+            found.identities.extend([*noted, real.as_deref().and_then(identity::of_target)].into_iter().flatten());
+            found.paths.extend(real);
+        }
+        found
+    }
+}
+
+/// What of the host's own may lie below a folder.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Below {
+    /// Where it is, behind all links.
+    paths: Vec<PathBuf>,
+    /// What it is: it may have been moved, or have another name.
+    identities: Vec<Identity>,
+}
+
+impl Below {
     /// Whether a path without links is part of it.
     pub(super) fn has(&self, path: &Path) -> bool {
-        self.0.iter().any(|own| path.starts_with(own))
+        path.ancestors().any(|path| self.is(path))
+    }
+
+    /// The same where none of the folders around it is.
+    pub(super) fn is(&self, path: &Path) -> bool {
+        let is_known = |own: &Identity| self.identities.contains(own);
+        self.paths.iter().any(|own| path.starts_with(own)) || identity::of(path).as_ref().is_some_and(is_known)
     }
 }
 
@@ -49,13 +84,13 @@ pub(super) enum NotBelow {
 }
 
 impl Root {
-    /// A folder, in which nothing of `private` is found.
+    /// A folder, in which nothing of `own` is found.
     ///
     /// # Errors
     /// The folder is gone.
-    pub(super) fn new(folder: &Path, private: &[PathBuf]) -> std::io::Result<Self> {
+    pub(super) fn new(folder: &Path, own: &Own) -> std::io::Result<Self> {
         let path = folder.canonicalize()?;
-        Ok(Self { own: Own::of(private, &path), path })
+        Ok(Self { own: own.seen_from(&path), path })
     }
 
     /// A path in it, with links resolved. `wanted` is relative to it, or absolute below it.

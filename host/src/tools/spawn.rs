@@ -191,7 +191,7 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
     let schema = schema::wanted(&params, resumed.as_ref(), &definition).await?;
     // It comes with the schema; a definition may name it all the same.
     granted.unavailable.retain(|lack| schema.is_none() || lack.tool != "final_answer");
-    let inputs = inputs::read(base.as_deref(), host.private(), &params.inputs, host.limits().blob_bytes).await?;
+    let inputs = inputs::read(base.as_deref(), host.hidden(), &params.inputs, host.limits().blob_bytes).await?;
     let earlier = resumed.as_ref().and_then(|resumed| resumed.inputs.clone()).unwrap_or_default();
     let Inputs { files, pictures } = inputs.behind(earlier)?;
     let folder = |wanted: Option<&str>| match (far, wanted) {
@@ -239,6 +239,7 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
         output_schema: schema.map(|schema| schema.to_string()),
         limits,
     };
+    let worktree_gone = resumed.and_then(|resumed| resumed.worktree_gone);
     let (caller, process) = (call.caller, new.id);
     let job = move |tx: &mut Tx<'_>| {
         if let Some(first) = once.as_ref().map(|once| once.first_answer(tx.db)).transpose()?.flatten() {
@@ -258,6 +259,7 @@ async fn spawn_assistant(call: Call, params: Spawn) -> Result<Output, ToolError>
             capacity: spawned.capacity,
             continued_from: spawned.continued_from,
             started_afresh: spawned.afresh.map(str::to_owned),
+            worktree_gone,
             result: None,
             wait_clamped_to_ms: None,
         };

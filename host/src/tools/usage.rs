@@ -33,6 +33,10 @@ pub(crate) struct UsageSeen {
     unknown_calls: u64,
     /// Null: unknown.
     cost_usd: Option<f64>,
+    /// What of it is known, where that is not all.
+    #[schemars(skip)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost_usd_at_least: Option<f64>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -89,15 +93,14 @@ impl UsageSeen {
     fn new(used: &Used, models: &Models) -> Self {
         let usage = &used.usage;
         let told = |tokens: Option<u64>| tokens.filter(|tokens| *tokens > 0 || used.unknown_calls == 0);
-        let price = models.price(&used.model).filter(|_| used.unknown_calls == 0);
         let by_price = || match used.model_calls {
             // Nothing costs nothing, whatever the price.
             0 => Some(0.0),
-            _ => price.map(|price| price.cost(usage)),
+            _ => models.price(&used.model).map(|price| price.cost(usage)),
         };
-        let cost_usd = match used.told {
-            Some(told) => (told.untold == 0).then(|| told.micros as f64 / 1_000_000.0),
-            None => by_price(),
+        let (known_usd, all) = match used.told {
+            Some(told) => (Some(told.micros as f64 / 1_000_000.0), told.untold == 0),
+            None => (by_price(), used.unknown_calls == 0),
         };
         Self {
             model_calls: used.model_calls,
@@ -108,12 +111,15 @@ impl UsageSeen {
             cache_write_tokens: usage.cache_write_tokens.unwrap_or(0),
             reasoning_tokens: usage.reasoning_tokens.unwrap_or(0),
             unknown_calls: used.unknown_calls.into(),
-            cost_usd,
+            cost_usd: known_usd.filter(|_| all),
+            cost_usd_at_least: known_usd.filter(|usd| !all && *usd > 0.0),
         }
     }
 
     /// Both together; what is not known of one is not known of both, but for tokens: of them there are at least those.
     fn and(self, other: Self) -> Self {
+        let cost_usd = self.cost_usd.zip(other.cost_usd).map(|(one, other)| one + other);
+        let known_usd: f64 = [self, other].iter().filter_map(|one| one.cost_usd.or(one.cost_usd_at_least)).sum();
         let at_least = |one: Option<u64>, other: Option<u64>| one.zip(other).map(|(one, other)| one + other);
         let known =
             |one: Option<u64>, other: Option<u64>| at_least(one, other).or(one.or(other).filter(|sum| *sum > 0));
@@ -126,7 +132,8 @@ impl UsageSeen {
             cache_write_tokens: self.cache_write_tokens + other.cache_write_tokens,
             reasoning_tokens: self.reasoning_tokens + other.reasoning_tokens,
             unknown_calls: self.unknown_calls + other.unknown_calls,
-            cost_usd: self.cost_usd.zip(other.cost_usd).map(|(one, other)| one + other),
+            cost_usd,
+            cost_usd_at_least: (cost_usd.is_none() && known_usd > 0.0).then_some(known_usd),
         }
     }
 }
@@ -141,6 +148,7 @@ mod tests {
     use super::*;
     use crate::model::prices::Price;
     use crate::model::{Model, ScriptedModel};
+    use crate::process_table::ToldCost;
 
     fn models() -> Models {
         let mut models = Models::default();
@@ -194,8 +202,21 @@ mod tests {
         let untold = used("priced", 1, 0, 0, 0, 1);
         let want = seen(1, 1, Value::Null, Value::Null, Value::Null);
         check(std::slice::from_ref(&untold), &with(want, "unknown_calls", 1));
+        // What is known of it is told all the same.
+        let at_least = |mut seen: Value| {
+            seen["cost_usd_at_least"] = json!(12.0);
+            seen
+        };
         let want = seen(3, 2, json!(million), json!(million), Value::Null);
-        check(&[known.clone(), untold], &with(want, "unknown_calls", 1));
+        check(&[known.clone(), untold.clone()], &at_least(with(want, "unknown_calls", 1)));
+        let want = seen(4, 3, json!(million + 5), json!(million + 5), Value::Null);
+        check(&[untold, known.clone(), unpriced], &at_least(with(want, "unknown_calls", 1)));
+        let part = used("priced", 3, million, million, 0, 1);
+        let want = seen(3, 1, json!(million), json!(million), Value::Null);
+        check(&[part], &at_least(with(want, "unknown_calls", 1)));
+        let agents = |micros, untold| Used { told: Some(ToldCost { micros, untold }), ..used("free", 1, 5, 5, 0, 0) };
+        check(&[agents(12 * million, 1)], &at_least(seen(1, 1, json!(5), json!(5), Value::Null)));
+        check(&[agents(0, 1)], &seen(1, 1, json!(5), json!(5), Value::Null));
         // A process that has asked no model yet costs nothing.
         let new = used("free", 0, 0, 0, 0, 0);
         check(&[known, new], &seen(2, 2, json!(million), json!(million), json!(12.0)));

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::repository::{self, Around};
 use crate::host::{Host, make_private};
-use crate::process_table::worktree::{self, State, Worktree};
+use crate::process_table::worktree::{self, Gone, State, Worktree};
 use crate::process_table::{self, Process};
 use crate::registry::Definition;
 use crate::store::StoreError;
@@ -39,7 +39,11 @@ pub(crate) async fn enter(host: &Host, row: &mut Process, definition: &Definitio
     {
         return Ok(());
     }
-    if definition.worktree { make(host, row).await } else { Ok(()) }
+    if !definition.worktree {
+        return Ok(());
+    }
+    let gone = row.resumed_from.map(|before| host.store().look(|db| worktree::gone(db, before))).transpose()?.flatten();
+    make(host, row, gone).await
 }
 
 /// Goes on in the worktree of the process before, if that is there. Returns whether it does.
@@ -55,6 +59,8 @@ async fn go_on(host: &Host, row: &mut Process, before: ProcessId) -> Result<bool
     if !path.is_dir() {
         return Ok(false);
     }
+    // Whatever was begun, somebody works in it again.
+    repository::not_removing(&git_dir);
     let asked = row.working_dir.as_deref().and_then(|dir| Path::new(dir).strip_prefix(&found.source).ok());
     let asked = asked.map(|folder| path.join(folder)).filter(|folder| folder.is_dir());
     let dir = asked.unwrap_or_else(|| path.join(&found.folder));
@@ -66,8 +72,8 @@ async fn go_on(host: &Host, row: &mut Process, before: ProcessId) -> Result<bool
     Ok(true)
 }
 
-/// Makes a worktree for a process.
-async fn make(host: &Host, row: &mut Process) -> Result<(), NotEntered> {
+/// Makes a worktree for a process: in place of one that is gone on the branch of that, where it is there still.
+async fn make(host: &Host, row: &mut Process, gone: Option<Gone>) -> Result<(), NotEntered> {
     let failed = NotEntered::Failed;
     let id = row.id;
     if let Ok(Some(launcher)) = host.launcher(row.launcher.as_deref())
@@ -80,9 +86,23 @@ async fn make(host: &Host, row: &mut Process) -> Result<(), NotEntered> {
         return Err(failed("it has no working folder, because this host has no project folder (--project)".into()));
     };
     let around = repository::around(Path::new(&dir), id).await.map_err(failed)?;
-    let new = planned(host.worktrees().folder(), row, &around).map_err(failed)?;
+    let mut new = planned(host.worktrees().folder(), row, &around).map_err(failed)?;
     let said = |error: crate::launcher::GitError| NotEntered::Failed(error.to_string());
-    if repository::has_branch(&new.repository, id, &new.branch).await.map_err(said)? {
+    let instead = gone.as_ref().map(|gone| gone.path.clone());
+    let mut kept = None;
+    if let Some(gone) = gone
+        && repository::has_branch(&new.repository, id, &gone.branch).await.map_err(said)?
+    {
+        // What is on it counts from where it began.
+        new.base.clone_from(&gone.base);
+        // It may be checked out elsewhere by now: then a new one begins where it is.
+        if repository::forget_gone(&new.repository, id, &gone.branch, &gone.path).await.map_err(said)? {
+            new.branch.clone_from(&gone.branch);
+        }
+        kept = Some(gone.branch);
+    }
+    let goes_on = kept.as_ref() == Some(&new.branch);
+    if !goes_on && repository::has_branch(&new.repository, id, &new.branch).await.map_err(said)? {
         return Err(failed(format!("the branch {} is there already; remove or rename it", new.branch)));
     }
     if Path::new(&new.path).exists() {
@@ -93,7 +113,9 @@ async fn make(host: &Host, row: &mut Process) -> Result<(), NotEntered> {
     {
         // Git's own locks of a repository are not waited for by git, and its copies of files need none of them.
         let _alone = host.worktrees().alone(&new.repository).await;
-        repository::add(&new.repository, id, &new.path, &new.branch, &new.base).await.map_err(said)?;
+        let begin =
+            if goes_on { repository::Begin::On } else { repository::Begin::New(kept.as_ref().unwrap_or(&new.base)) };
+        repository::add(&new.repository, id, &new.path, &new.branch, begin).await.map_err(said)?;
     }
     let path = PathBuf::from(&new.path);
     let git_dir = {
@@ -105,6 +127,9 @@ async fn make(host: &Host, row: &mut Process) -> Result<(), NotEntered> {
     std::fs::create_dir_all(&dir).map_err(|error| failed(format!("cannot make {}: {error}", dir.display())))?;
     let dir = dir.to_string_lossy().into_owned();
     let mut told = json!({ "worktree": new.path, "branch": new.branch, "base": new.base });
+    if let Some(instead) = instead {
+        told["instead_of"] = json!(instead);
+    }
     if path.join(".gitmodules").exists() {
         told["submodules"] = json!("not checked out");
     }

@@ -12,7 +12,7 @@ use crate::launcher::{GitError, Said, git, git_picking};
 const UNDER_WAY: &[&str] =
     &["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply"];
 
-/// A file in a worktree's own git directory: nothing was new in it, and its removal has begun.
+/// A file in a worktree's own git directory: its removal has begun.
 const REMOVING: &str = "assistant-removing";
 /// What is told of a worktree with files of submodules.
 pub(super) const SUBMODULES: &str = "files of submodules are in it";
@@ -81,16 +81,46 @@ pub(super) async fn has_branch(repository: &str, mark: ProcessId, branch: &str) 
     }
 }
 
-/// Adds a worktree with a new branch and without files.
+/// What a worktree begins with.
+pub(super) enum Begin<'a> {
+    /// Its branch is there.
+    On,
+    /// Its branch is new, and begins at this commit.
+    New(&'a str),
+}
+
+/// Adds a worktree on a branch, without files.
 pub(super) async fn add(
     repository: &str,
     mark: ProcessId,
     path: &str,
     branch: &str,
-    base: &str,
+    begin: Begin<'_>,
 ) -> Result<(), GitError> {
-    let add = ["worktree", "add", "--quiet", "--no-track", "--no-checkout", "-b", branch, "--", path, base];
+    let mut add = vec!["worktree", "add", "--quiet", "--no-checkout"];
+    match begin {
+        Begin::On => add.extend(["--", path, branch]),
+        Begin::New(base) => add.extend(["--no-track", "-b", branch, "--", path, base]),
+    }
     in_repository(repository, mark, &add).await.map(drop)
+}
+
+/// Lets the repository forget the worktree of a branch whose folder `path` is gone. Returns whether the branch is checked
+/// out nowhere then.
+pub(super) async fn forget_gone(repository: &str, mark: ProcessId, branch: &str, path: &str) -> Result<bool, GitError> {
+    let line = format!("branch refs/heads/{branch}");
+    let all = async || in_repository(repository, mark, &["worktree", "list", "--porcelain"]).await;
+    let is_out = |said: &Said| said.cut || said.text.lines().any(|one| one == line);
+    if !is_out(&all().await?) {
+        return Ok(true);
+    }
+    let parent_is_there = Path::new(path).parent().is_some_and(Path::is_dir);
+    if Path::new(path).exists() || !parent_is_there {
+        return Ok(false);
+    }
+    // What cannot be removed stays checked out.
+    drop(remove_by_hand(repository, path, None).await);
+    Ok(!is_out(&all().await?))
 }
 
 /// Copies the files of its commit into a worktree, and tells its own git directory.
@@ -123,11 +153,7 @@ pub(super) async fn holds(
     if has_submodules(path, git_dir, mark).await? {
         return Ok(SUBMODULES.to_owned());
     }
-    let status = ["status", "--porcelain=v1", "--untracked-files=normal", "--ignore-submodules=dirty", "--no-renames"];
-    let status = of_files(&status).await?;
-    // What is gone is nothing new where the host has removed it.
-    let removing = is_removing(git_dir);
-    let files = status.text.lines().filter(|line| !removing || !line.starts_with(" D ")).count();
+    let (files, cut) = files(path, git_dir, mark).await?;
     let branch = format!("refs/heads/{branch}");
     let named = of_files(&["show-ref", "--verify", "--quiet", &branch]).await.is_ok();
     let not = format!("^{base}");
@@ -149,7 +175,7 @@ pub(super) async fn holds(
         1 => words.push(format!("1 commit{place}")),
         more => words.push(format!("{more} commits{place}")),
     }
-    match (files, status.cut) {
+    match (files, cut) {
         (0, _) => {}
         (1, false) => words.push("1 file that is not committed".to_owned()),
         (files, false) => words.push(format!("{files} files that are not committed")),
@@ -161,12 +187,25 @@ pub(super) async fn holds(
     Ok(words.join(" and "))
 }
 
-/// How many commits of a worktree are on no branch, and would be lost with it.
+/// How many files of a worktree are not as they were committed; and whether there are more.
+pub(super) async fn files(path: &Path, git_dir: &str, mark: ProcessId) -> Result<(usize, bool), GitError> {
+    let tree = path.to_string_lossy();
+    let status = ["status", "--porcelain=v1", "--untracked-files=normal", "--ignore-submodules=dirty", "--no-renames"];
+    let all: Vec<&str> = ["--git-dir", git_dir, "--work-tree", &tree].into_iter().chain(status).collect();
+    let status = git(path, mark, GIT_WITHIN, &all).await?;
+    // What is gone is nothing new where its removal has begun.
+    let removing = removing(git_dir).is_some();
+    let files = status.text.lines().filter(|line| !removing || !line.starts_with(" D ")).count();
+    Ok((files, status.cut))
+}
+
+/// How many commits of a worktree are on no branch, and would be lost with it. Its files may be gone.
 #[cfg(feature = "cli")]
-pub(super) async fn on_no_branch(path: &str, git_dir: &str, mark: ProcessId) -> Result<u64, GitError> {
-    let count = ["rev-list", "--count", "HEAD", "--not", "--branches", "--tags", "--remotes"];
-    let all: Vec<&str> = ["--git-dir", git_dir, "--work-tree", path].into_iter().chain(count).collect();
-    let said = git(Path::new(path), mark, GIT_WITHIN, &all).await?;
+pub(super) async fn on_no_branch(repository: &str, git_dir: &str, mark: ProcessId) -> Result<u64, GitError> {
+    // In a git directory there is a file of that name, too.
+    let count = ["rev-list", "--count", "HEAD", "--not", "--branches", "--tags", "--remotes", "--"];
+    let all: Vec<&str> = ["--git-dir", git_dir].into_iter().chain(count).collect();
+    let said = git(Path::new(repository), mark, GIT_WITHIN, &all).await?;
     Ok(said.text.trim().parse().unwrap_or(u64::MAX))
 }
 
@@ -181,17 +220,37 @@ pub(super) async fn remove(repository: &str, mark: ProcessId, path: &str, force:
     in_repository(repository, mark, &remove).await.map(drop)
 }
 
-/// Notes that nothing is new in a worktree and that it is removed now: whoever finds a part of it knows why.
+/// What a worktree that is being removed had when that began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Removing {
+    /// Nothing that would be lost.
+    Nothing,
+    /// Whatever there was: its user has said so.
+    Whatever,
+}
+
+/// What stands in the file that says so.
+const WHATEVER: &str = "whatever is in it";
+
+/// Notes that a worktree is removed now: whoever finds a part of it knows why.
 ///
 /// # Errors
 /// The system's.
-pub(super) fn begin_removing(git_dir: &str) -> std::io::Result<()> {
-    std::fs::write(Path::new(git_dir).join(REMOVING), "")
+pub(super) fn begin_removing(git_dir: &str, how: Removing) -> std::io::Result<()> {
+    let told = if how == Removing::Whatever { WHATEVER } else { "" };
+    std::fs::write(Path::new(git_dir).join(REMOVING), told)
 }
 
-/// Whether somebody has begun to remove a worktree in which nothing was new.
-pub(super) fn is_removing(git_dir: &str) -> bool {
-    Path::new(git_dir).join(REMOVING).exists()
+/// Whether somebody has begun to remove a worktree, and how.
+pub(super) fn removing(git_dir: &str) -> Option<Removing> {
+    let told = std::fs::read_to_string(Path::new(git_dir).join(REMOVING)).ok()?;
+    Some(if told == WHATEVER { Removing::Whatever } else { Removing::Nothing })
+}
+
+/// It is not removed, after all.
+pub(super) fn not_removing(git_dir: &str) {
+    // Mostly there is none.
+    drop(std::fs::remove_file(Path::new(git_dir).join(REMOVING)));
 }
 
 /// Removes what is there of a worktree without git: its files, and what the repository knows of it. Nothing of others.

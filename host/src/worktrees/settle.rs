@@ -6,7 +6,8 @@ use std::time::Duration;
 use assistant_protocol::ids::ProcessId;
 use futures::StreamExt;
 
-use super::{SETTLED_AT_ONCE_MAX, repository};
+use super::SETTLED_AT_ONCE_MAX;
+use super::repository::{self, Removing};
 use crate::host::Host;
 use crate::launcher::GitError;
 use crate::process_table::Process;
@@ -78,7 +79,7 @@ async fn begin(host: &Host) -> Result<(), StoreError> {
 }
 
 /// Whether somebody has removed a worktree; else it may be on a disk that is not there now.
-fn is_removed(found: &Worktree) -> bool {
+pub(super) fn is_removed(found: &Worktree) -> bool {
     let path = Path::new(&found.path);
     let unknown = || found.git_dir.as_deref().is_some_and(|git_dir| !Path::new(git_dir).exists());
     !path.exists() && (unknown() || path.parent().is_some_and(Path::is_dir))
@@ -131,8 +132,8 @@ async fn remove(host: &Host, found: &Worktree) -> Result<(), String> {
         // Git knows nothing of it yet, or its files are gone.
         None => false,
         Some(git_dir) => {
-            let again = repository::is_removing(git_dir);
-            repository::begin_removing(git_dir).map_err(|error| cannot(&error))?;
+            let again = repository::removing(git_dir).is_some();
+            repository::begin_removing(git_dir, Removing::Nothing).map_err(|error| cannot(&error))?;
             let named = repository::names_submodules(Path::new(&found.path), git_dir, id).await;
             let force = again || named.map_err(|error| cannot(&error))?;
             match repository::remove(repository, id, &found.path, force).await {
@@ -174,24 +175,32 @@ pub(crate) async fn remove_kept(found: &Worktree, force: bool) -> Result<bool, S
     }
     let words = |error: GitError| error.to_string();
     let path = Path::new(&found.path);
+    let is_there = path.exists();
+    if !is_there && !is_removed(found) {
+        return Err("it cannot be reached now".to_owned());
+    }
+    // Who has begun it has looked, and been told.
+    let begun = found.git_dir.as_deref().and_then(repository::removing);
+    let force = force || begun == Some(Removing::Whatever);
     if let Some(git_dir) = found.git_dir.as_deref().filter(|_| !force) {
-        if repository::has_submodules(path, git_dir, id).await.map_err(words)? {
+        if is_there && repository::has_submodules(path, git_dir, id).await.map_err(words)? {
             return Err(format!("{}; look at them, then give --force", repository::SUBMODULES));
         }
-        let lost = repository::on_no_branch(&found.path, git_dir, id).await.map_err(words)?;
+        let lost = repository::on_no_branch(repository, git_dir, id).await.map_err(words)?;
         if lost > 0 {
             return Err(format!(
                 "{lost} commits in it are on no branch, and would be lost: give them one there (`git branch NAME`), or give \
                  --force"
             ));
         }
-    }
-    match repository::remove(repository, id, &found.path, force).await {
-        // Its `.git` is gone or leads elsewhere, so that git takes it for none.
-        Err(GitError::Refused(_)) if force => {
-            repository::remove_by_hand(repository, &found.path, found.git_dir.as_deref()).await?;
+        if is_there && begun.is_some() && repository::files(path, git_dir, id).await.map_err(words)?.0 > 0 {
+            return Err("files in it are not committed; look at them, then give --force".to_owned());
         }
-        answer => answer.map_err(words)?,
+    }
+    if is_there {
+        take_away(found, force, begun.is_some()).await?;
+    } else {
+        repository::remove_by_hand(repository, &found.path, found.git_dir.as_deref()).await?;
     }
     let branch = &found.branch;
     if !repository::has_branch(repository, id, branch).await.map_err(words)? {
@@ -202,6 +211,34 @@ pub(crate) async fn remove_kept(found: &Worktree, force: bool) -> Result<bool, S
         false => repository::remove_branch(repository, id, branch, Some(found.base.as_str())).await,
     };
     Ok(removed.is_err())
+}
+
+/// Removes the files of a kept worktree; `begun` is whether somebody has begun to.
+#[cfg(feature = "cli")]
+async fn take_away(found: &Worktree, force: bool, begun: bool) -> Result<(), String> {
+    let (id, repository, git_dir) = (found.id, found.repository.as_str(), found.git_dir.as_deref());
+    // A part of it, if this is broken off, is not taken for changes by the next one.
+    let clean = match git_dir.filter(|_| !force && !begun) {
+        Some(git_dir) => {
+            repository::files(Path::new(&found.path), git_dir, id).await.is_ok_and(|(files, _)| files == 0)
+        }
+        None => force,
+    };
+    let how = if force { Removing::Whatever } else { Removing::Nothing };
+    if let Some(git_dir) = git_dir.filter(|git_dir| clean && Path::new(git_dir).is_dir()) {
+        repository::begin_removing(git_dir, how).map_err(|error| error.to_string())?;
+    }
+    match repository::remove(repository, id, &found.path, force || begun).await {
+        // Its `.git` is gone or leads elsewhere, so that git takes it for none.
+        Err(GitError::Refused(_)) if force || begun => {
+            repository::remove_by_hand(repository, &found.path, git_dir).await
+        }
+        Err(error) => {
+            git_dir.into_iter().for_each(repository::not_removing);
+            Err(error.to_string())
+        }
+        Ok(()) => Ok(()),
+    }
 }
 
 /// Notes what is in the worktree of a process that is about to end, for whoever is told of the end.

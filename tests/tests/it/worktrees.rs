@@ -193,14 +193,51 @@ async fn one_with_changes_is_kept_told_and_gone_on_with() {
     let same = kept(&client, &resumed).await;
     assert_eq!(same["path"].as_str().map(PathBuf::from), Some(path.clone()));
 
-    // Where it was removed, a new one is made.
-    git(&bed.project(), &["worktree", "remove", "--force", &path.to_string_lossy()]);
-    let resumed =
-        client.call("spawn_assistant", json!({ "resume_process_id": resumed["process_id"], "query": "x" })).await;
-    let (new, _) = worktree(&client, &resumed).await;
-    assert!(new != path && new.join("a.txt").exists(), "{}", new.display());
-    client.call("cancel_assistant", json!({ "process_id": resumed["process_id"] })).await;
-    client.end(&resumed).await;
+    // Where it was removed, by git or by hand, a new one is made on its branch, and that is told.
+    let mut last = (resumed, path);
+    for by_hand in [true, false] {
+        let path = last.1.to_string_lossy().into_owned();
+        match by_hand {
+            true => std::fs::remove_dir_all(&path).expect("removed"),
+            false => drop(git(&bed.project(), &["worktree", "remove", "--force", &path])),
+        }
+        let again = json!({ "resume_process_id": last.0["process_id"], "query": "x" });
+        let resumed = client.call("spawn_assistant", again).await;
+        let told = resumed["worktree_gone"].as_str().unwrap_or_default();
+        assert!(told.contains(&path) && told.contains(&branch), "{resumed}");
+        let (new, on) = worktree(&client, &resumed).await;
+        assert!(new != last.1 && on == branch && new.join("new.txt").exists(), "{} on {on}", new.display());
+        client.call("cancel_assistant", json!({ "process_id": resumed["process_id"] })).await;
+        client.end(&resumed).await;
+        assert_eq!(kept(&client, &resumed).await["holds"], "1 commit");
+        let log =
+            client.call("read_log", json!({ "process_id": resumed["process_id"], "limit": 200 })).await.to_string();
+        assert!(log.contains("instead_of"), "{log}");
+        last = (resumed, new);
+    }
+    // Where the branch is checked out elsewhere, another one goes on from it.
+    let resume = async |old: &Value, more: &str| {
+        let resumed =
+            client.call("spawn_assistant", json!({ "resume_process_id": old["process_id"], "query": "x" })).await;
+        let (new, on) = worktree(&client, &resumed).await;
+        assert!(on != more && on != branch, "{on}");
+        let has = new.join("new.txt").exists();
+        client.call("cancel_assistant", json!({ "process_id": resumed["process_id"] })).await;
+        client.end(&resumed).await;
+        (resumed, new, on, has)
+    };
+    let remove = |path: &Path| git(&bed.project(), &["worktree", "remove", "--force", &path.to_string_lossy()]);
+    remove(&last.1);
+    git(&bed.project(), &["checkout", "--quiet", &branch]);
+    let (resumed, new, on, has) = resume(&last.0, "").await;
+    assert!(has, "what was committed is there");
+    assert_eq!(kept(&client, &resumed).await["holds"], "1 commit");
+    // Without a branch what is checked out is begun with.
+    remove(&new);
+    git(&bed.project(), &["checkout", "--quiet", "main"]);
+    git(&bed.project(), &["branch", "-D", &on]);
+    let (_, new, _, has) = resume(&resumed, &on).await;
+    assert!(!has, "nothing of it is there");
     until("removed", || !new.exists()).await;
     assert!(git(&bed.project(), &["log", "--oneline", &branch]).contains("of x"), "what was committed is there");
     client.host.close().await;

@@ -62,6 +62,11 @@ pub(super) fn tell(report: &Report) {
         row("problem", &problem.message);
         row("what to do", &problem.hint);
     }
+    for note in &report.notes {
+        say("");
+        row("note", &note.message);
+        row("what to do", &note.hint);
+    }
     if report.ok {
         say("");
         say("all is well");

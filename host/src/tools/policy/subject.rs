@@ -130,6 +130,8 @@ pub(super) fn means(name: &str, server: &str, tool: &str) -> bool {
 /// The same for what is denied: who denies the host's tool denies those of servers that do the same.
 pub(super) fn means_too(name: &str, server: &str, tool: &str) -> bool {
     let ours: &[&str] = match does(server, tool) {
+        // What an agent finds in files it has read, as with the host's own search.
+        Some(What::Search) if server == agents::AGENT => &["search_files", "list_files", "read_file"],
         Some(What::Read) => &["read_file"],
         Some(What::List) => &["list_files"],
         // What others call so looks for names of files, or for what stands in them.

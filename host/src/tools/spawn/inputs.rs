@@ -13,7 +13,7 @@ use super::choose::Parent;
 use crate::blobs::{Blob, is_picture};
 use crate::text::cut;
 use crate::tools::ToolError;
-use crate::tools::paths::Root;
+use crate::tools::paths::{Own, Root};
 use crate::tools::policy::{Policy, ToolName, Verdict};
 
 /// Files of one task.
@@ -60,13 +60,13 @@ impl Inputs {
     }
 }
 
-/// The files at `paths`, below `base`, each once; its pictures have at most `blob_bytes` together. None of `private` is read.
+/// The files at `paths`, below `base`, each once; its pictures have at most `blob_bytes` together. None of `own` is read.
 ///
 /// # Errors
 /// `bad_argument`, which names each path that cannot be given and why.
 pub(super) async fn read(
     base: Option<&Path>,
-    private: &[PathBuf],
+    own: &Own,
     paths: &[String],
     blob_bytes: u64,
 ) -> Result<Inputs, ToolError> {
@@ -81,8 +81,8 @@ pub(super) async fn read(
         let hint = "Put what is in the files into `context`.";
         ToolError::bad_argument("`inputs` cannot be used: this host has no project folder", hint)
     })?;
-    let (base, private, paths) = (base.to_owned(), private.to_vec(), paths.to_vec());
-    let reading = tokio::task::spawn_blocking(move || read_all(&base, &private, paths, blob_bytes));
+    let (base, own, paths) = (base.to_owned(), own.clone(), paths.to_vec());
+    let reading = tokio::task::spawn_blocking(move || read_all(&base, &own, paths, blob_bytes));
     reading.await.map_err(|error| ToolError::internal(&error))?
 }
 
@@ -112,9 +112,9 @@ pub(super) fn may_give(parent: &Parent, paths: &[String], aliases: &BTreeMap<Str
     Ok(())
 }
 
-fn read_all(base: &Path, private: &[PathBuf], paths: Vec<String>, blob_bytes: u64) -> Result<Inputs, ToolError> {
+fn read_all(base: &Path, own: &Own, paths: Vec<String>, blob_bytes: u64) -> Result<Inputs, ToolError> {
     let gone = |_| ToolError::bad_argument("`inputs` cannot be used: the folder is gone", "Put it into `context`.");
-    let root = Root::new(base, private).map_err(gone)?;
+    let root = Root::new(base, own).map_err(gone)?;
     let (mut inputs, mut faults, mut bytes) = (Inputs::default(), Vec::new(), 0);
     for path in paths {
         if inputs.files.iter().any(|known| known.path == path) {
@@ -204,10 +204,10 @@ mod tests {
         std::fs::write(root.join("../secret"), "secret").expect("written");
         std::fs::create_dir(root.join("state")).expect("a folder");
         write("state/key", b"very-secret");
-        let private = [root.join("state"), root.join("none")];
+        let own = Own::noted(&[root.join("state"), root.join("none")]);
         let absolute = root.join("a.txt").display().to_string();
         let check = |paths: &[&str], want: Result<&[&str], &str>| {
-            let got = read_all(&root, &private, paths.iter().map(ToString::to_string).collect(), 300_000);
+            let got = read_all(&root, &own, paths.iter().map(ToString::to_string).collect(), 300_000);
             let got = got.map(|all| all.files.into_iter().map(|one| one.content).collect::<Vec<_>>());
             let want = want
                 .map(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>())
@@ -248,11 +248,17 @@ mod tests {
             std::os::unix::fs::symlink("../secret", root.join("link")).expect("a link");
             std::os::unix::fs::symlink("a.txt", root.join("inner")).expect("a link");
             check(&["inner"], Ok(&["A"]));
+            // By another name it is what it was.
+            std::fs::hard_link(root.join("state/key"), root.join("hard")).expect("a name");
+            check(&["hard"], Ok(&["very-secret"]));
+            std::fs::rename(root.join("state"), root.join("moved")).expect("moved");
+            check(&["moved/key"], Err("`moved/key` is the host's own"));
             check(&["link"], Err("`link` lies outside of the folder"));
             let by_link = dir.path().join("by-link");
             std::os::unix::fs::symlink(&root, &by_link).expect("a link");
             let through = by_link.join("a.txt").display().to_string();
-            let read = read_all(&by_link, &[], vec![through.clone(), "a.txt".to_owned()], 300_000).expect("two files");
+            let read = read_all(&by_link, &Own::default(), vec![through.clone(), "a.txt".to_owned()], 300_000)
+                .expect("two files");
             assert_eq!(read.files.iter().map(|one| one.path.as_str()).collect::<Vec<_>>(), [through.as_str(), "a.txt"]);
         }
     }

@@ -36,6 +36,8 @@ pub(super) struct Resumed {
     pub(super) launcher: Option<String>,
     /// Where it worked: its folder, and that which its folder in a git worktree was made from.
     pub(super) folders: Vec<String>,
+    /// What is told of the git worktree that it had, where that is gone and it gets another one.
+    pub(super) worktree_gone: Option<String>,
 }
 
 impl Resumed {
@@ -85,8 +87,27 @@ pub(super) async fn look(call: &Call, params: &Spawn) -> Result<Option<Resumed>,
         let inputs = given.inputs.filter(|_| never_began);
         let (definition, output_schema) = (Arc::new(definition), given.output_schema);
         let folders = folders(db, row.working_dir.as_deref(), row.worktree)?;
+        let gone = worktree::gone(db, old)?.filter(|_| definition.worktree);
+        let worktree_gone = gone.map(|gone| {
+            format!(
+                "the git worktree {} is gone: it goes on in a new one, on the branch {} where that is there still, and without \
+                 what was not committed",
+                gone.path, gone.branch
+            )
+        });
         let (label, runner, launcher) = (row.label, row.runner, row.launcher);
-        Ok(Resumed { definition, query, context, inputs, output_schema, label, runner, launcher, folders })
+        Ok(Resumed {
+            definition,
+            query,
+            context,
+            inputs,
+            output_schema,
+            label,
+            runner,
+            launcher,
+            folders,
+            worktree_gone,
+        })
     });
     looking.await.map(Some)
 }

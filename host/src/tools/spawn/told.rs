@@ -29,6 +29,10 @@ pub(super) struct Spawned {
     // Why it does not, though it should.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) started_afresh: Option<String>,
+    /// Where what it goes on with worked in a git worktree that is gone.
+    #[schemars(skip)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) worktree_gone: Option<String>,
     /// Its end, if it came.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) result: Option<Ended>,

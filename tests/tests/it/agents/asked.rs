@@ -174,3 +174,18 @@ async fn who_spawns_an_agent_holds_its_tools() {
     client.end(&spawned).await;
     client.host.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_being_cancelled_is_not_answered() {
+    let (bed, puppets) = bed("tools: [ask_parent]");
+    let (client, spawned, mut puppet) = begin(&bed, &puppets).await;
+    let asked = puppet.uses("ask_parent", json!({ "question": "red or blue?", "wait_ms": 0 })).await;
+    assert_eq!(asked["state"], "pending", "{asked}");
+    client.call("cancel_assistant", json!({ "process_id": spawned["process_id"] })).await;
+    let answer = json!({ "process_id": spawned["process_id"], "answer": "blue" });
+    let told = client.refused("reply_assistant", answer).await;
+    assert_eq!(told, "process_ended");
+    puppet.dies();
+    client.end(&spawned).await;
+    client.host.close().await;
+}

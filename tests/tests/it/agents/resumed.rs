@@ -46,7 +46,7 @@ async fn by_its_session() {
     client.host.close().await;
 }
 
-/// Agents keep their sessions by the folder that they work in.
+/// Agents keep their sessions by the folder that they work in: in another one they begin anew, with the conversation as text.
 #[tokio::test(flavor = "multi_thread")]
 async fn in_the_folder_that_it_had() {
     let (bed, puppets) = bed("tools: [Bash]");
@@ -56,24 +56,27 @@ async fn in_the_folder_that_it_had() {
     bed.trust_all(&client.host).await;
     let spawn = json!({ "assistant_id": "a", "query": "do it", "working_dir": "sub" });
     let first = client.call("spawn_assistant", spawn).await;
-    let end = async |spawned: &Value, folder: &std::path::Path| {
+    let end = async |spawned: &Value, folder: &std::path::Path, goes_on_by: &str| {
         let mut puppet = puppets.next().await;
+        let has = (puppet.run["agent"]["session"].is_string(), puppet.run["history"].is_array());
+        assert_eq!(has, (goes_on_by == "session", goes_on_by == "text"), "{}", puppet.run);
+        puppet.tells(json!({ "type": "session", "session_id": "s-1" })).await.expect("told");
         let works = puppet.run["agent"]["working_dir"].as_str().map(std::path::PathBuf::from).expect("a folder");
         assert_eq!(works.canonicalize().expect("there"), folder.canonicalize().expect("there"));
         puppet.ends("done");
         client.end(spawned).await;
     };
-    end(&first, &sub).await;
+    end(&first, &sub, "nothing").await;
     let second = resume(&client, &first, json!({})).await;
-    end(&second, &sub).await;
+    end(&second, &sub, "session").await;
     let third = resume(&client, &second, json!({ "working_dir": "." })).await;
-    end(&third, &bed.project()).await;
+    end(&third, &bed.project(), "text").await;
     // One that is gone is none to go on in.
     let fourth = resume(&client, &third, json!({ "working_dir": "sub" })).await;
-    end(&fourth, &sub).await;
+    end(&fourth, &sub, "text").await;
     std::fs::remove_dir(&sub).expect("removed");
     let fifth = resume(&client, &fourth, json!({})).await;
-    end(&fifth, &bed.project()).await;
+    end(&fifth, &bed.project(), "text").await;
     client.host.close().await;
 }
 

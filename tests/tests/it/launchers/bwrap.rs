@@ -105,6 +105,54 @@ async fn it_writes_nowhere_else_and_sees_nothing_of_the_hosts_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_hidden_cannot_be_moved_to_where_it_is_seen() {
+    if !can(BWRAP) {
+        return;
+    }
+    let read = |path: &str| json!({ "tool_name": "read_file", "arguments": { "path": path } });
+    let text = assistant("x", "mcp__shell__*, read_file");
+    let mut bed = Bed::new(RUNNER, &[("x.md", &text)], &json!({ "assistants": [{ "steps": [{ "text": "none" }] }] }));
+    let keys = bed.project().join("var/deep/keys");
+    std::fs::create_dir_all(&keys).expect("a folder");
+    std::fs::write(keys.join("key"), "very-secret").expect("a file");
+    std::fs::write(keys.join("other"), "OTHER").expect("a file");
+    bed.private = vec![keys.join("key")];
+    let project = bed.project().display().to_string();
+    let command = |text: String| json!({ "tool_name": "shell__run_command", "arguments": { "text": text } });
+    let moved =
+        |from: &str, to: &str| command(format!("cd {project}; mv {from} {to}; cat {to}/keys/key {to}/key; ls {to}"));
+    let steps: Vec<Value> = [
+        moved("var/deep/keys", "var/deep/k"),
+        moved("var/deep", "var/d"),
+        moved("var", "v"),
+        command(format!("cd {project}; cat var/deep/keys/*; mv var/deep/keys/other o && echo new > var/deep/n; ls")),
+        // Elsewhere it is copied, which nobody can with what is hidden.
+        moved("var/deep/keys", "k"),
+        read("var/deep/k/key"),
+        read("k/key"),
+        read("var/d/keys/key"),
+        read("v/deep/keys/key"),
+        read("o"),
+    ]
+    .into_iter()
+    .map(|call| json!({ "tool_calls": [call] }))
+    .chain([json!({ "text": "done" })])
+    .collect();
+    bed.set_script(&script(&[("x", Value::Array(steps))]));
+    bed.launchers = launchers("[launchers.there]\npreset = \"bwrap\"\nwrite = true\n");
+    bed.servers = shell();
+    let client = bed.open().await;
+    let (spawned, seen) = run(&client).await;
+    assert_eq!(seen["status"], "finished", "{seen}");
+    let given = given(&client, &spawned).await;
+    client.host.close().await;
+    assert!(!given.concat().contains("very-secret"), "{given:?}");
+    assert!(given[..3].iter().all(|one| one.contains("busy")), "{given:#?}");
+    assert!(given[3].contains("OTHER") && given[9].contains("OTHER"), "{given:#?}");
+    assert!(keys.join("key").exists() && bed.project().join("var/deep/n").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_asked_for_is_bound() {
     if !can(BWRAP) {
         return;

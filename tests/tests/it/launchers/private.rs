@@ -57,3 +57,25 @@ async fn the_hosts_own_files_are_not_shown() {
     }
     assert!(given[9].contains("very-secret"), "{given:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_moved_or_has_another_name_is_still_the_hosts_own() {
+    let read = |path: &str| json!({ "tool_calls": [{ "tool_name": "read_file", "arguments": { "path": path } }] });
+    let search = json!({ "tool_calls": [{ "tool_name": "search_files", "arguments": { "pattern": "very-secret" } }] });
+    let steps = json!([read("moved/key"), read("hard"), search, { "text": "done" }]);
+    let text = conformance::bed::assistant("x", "read_file, list_files, search_files");
+    let mut bed = Bed::new(RUNNER, &[("x.md", &text)], &script(&[("x", steps)]));
+    let keys = bed.project().join("keys");
+    std::fs::create_dir(&keys).expect("a folder");
+    std::fs::write(keys.join("key"), "very-secret").expect("a file");
+    bed.private = vec![keys.join("key")];
+    let client = bed.open().await;
+    std::fs::hard_link(keys.join("key"), bed.project().join("hard")).expect("a name");
+    std::fs::rename(&keys, bed.project().join("moved")).expect("moved");
+    let (spawned, seen) = run(&client).await;
+    assert_eq!(seen["status"], "finished", "{seen}");
+    let given = given(&client, &spawned).await;
+    client.host.close().await;
+    assert!(given[..2].iter().all(|one| one.contains("is the host's own")), "{given:?}");
+    assert!(given.len() == 3 && !given[2].contains("moved/key") && !given[2].contains("hard"), "{given:?}");
+}

@@ -47,6 +47,21 @@ fn doctor_starts_a_runner_by_each() {
 }
 
 #[test]
+fn doctor_tells_what_of_the_hosts_own_lies_in_the_project() {
+    let config = "[models.m]\nprovider = \"openai\"\nmodel = \"x\"\napi_key_file = \"keys/m.key\"\n";
+    let notes = |project: &str| {
+        let (out, err) =
+            ran(config, &["doctor", "--json", "--no-calls", "--config", "config.toml", "--project", project]);
+        let report: Value = serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out} {err}"));
+        let notes = report["notes"].as_array().cloned().unwrap_or_default();
+        let first = |one: &Value| one["message"].as_str().and_then(|text| text.split(" /").next()).map(str::to_owned);
+        notes.iter().filter_map(first).collect::<Vec<_>>()
+    };
+    assert_eq!(notes("."), ["the configuration", "the state directory", "the key file"]);
+    assert_eq!(notes("home"), [""; 0]);
+}
+
+#[test]
 fn doctor_starts_them_where_only_this_user_may_enter() {
     let config =
         "[launchers.where]\nargv = [\"sh\", \"-c\", \"stat -c '%a %n' \\\"$PWD\\\" >&2; exit 3\", \"{runner}\"]\n";

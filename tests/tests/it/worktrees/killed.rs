@@ -130,3 +130,38 @@ async fn what_is_new_is_kept_listed_and_removed_by_its_user_only() {
     assert_eq!((code, told.contains("no worktree belongs")), (Some(2), true), "{told}");
     client.host.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_whose_process_has_just_ended_is_told_so() {
+    if !has_git() {
+        return;
+    }
+    let bed = bed();
+    // A git that looks at the files when the process ends, and then not until it may.
+    let bin = bed.dir.path().join("bin");
+    std::fs::create_dir(&bin).expect("a folder");
+    let text = "#!/bin/sh\nd=${0%/*}\ncase \"$*\" in *status*) if [ -e $d/first ]; then while [ ! -e $d/open ]; do sleep 0.05; \
+                done; else : > $d/first; fi;; esac\nPATH=${PATH#*:}\nexec git \"$@\"\n";
+    std::fs::write(bin.join("git"), text).expect("a file");
+    std::fs::set_permissions(bin.join("git"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("it runs");
+    let mut host = mcp(&bed, &steps());
+    host.env("PATH", format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default()));
+    let client: McpClient = ().serve(TokioChildProcess::new(host).expect("a process")).await.expect("a client");
+    let asked = json!({ "assistant_id": "x", "query": "read", "run_mode": "sync" });
+    let ended = call(&client, "spawn_assistant", asked).await;
+    assert_eq!(ended["status"], "finished", "{ended}");
+    let run = async |args: &[&str]| {
+        let mut command = Command::new(HOST);
+        command.arg("worktrees").args(args).arg("--state").arg(bed.state()).arg("--no-project");
+        let output = command.env("HOME", bed.dir.path()).output().await.expect("it runs");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let (_, table, _) = run(&[]).await;
+    assert!(table.contains("its process has ended, and a host looks into it next"), "{table}");
+    let (code, _, told) = run(&["--remove", ended["process_id"].as_str().expect("an id")]).await;
+    assert_eq!((code, told.contains("try it again in a moment")), (Some(1), true), "{told}");
+    std::fs::write(bin.join("open"), "").expect("a file");
+    until("removed", || nothing_left(&bed)).await;
+    client.cancel().await.expect("it ends");
+}

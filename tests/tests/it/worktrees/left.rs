@@ -143,3 +143,54 @@ async fn one_that_git_takes_for_none_is_removed_by_force() {
     }
     client.host.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_its_user_has_begun_to_remove_or_removed_by_hand_is_removed() {
+    if !has_git() {
+        return;
+    }
+    let bed = waiting();
+    let client = bed.open().await;
+    for (by_hand, has_new) in [(true, false), (false, false), (false, true)] {
+        let spawned = client.spawn("w", "wait").await;
+        let (path, branch) = worktree(&client, &spawned).await;
+        std::fs::write(path.join("new.txt"), "new").expect("a file");
+        git(&path, &["add", "."]);
+        git(&path, &["commit", "--quiet", "-m", "new"]);
+        go_on(&client, &spawned).await;
+        client.end(&spawned).await;
+        assert_eq!(kept(&client, &spawned).await["holds"], "1 commit");
+        if by_hand {
+            std::fs::remove_dir_all(&path).expect("removed");
+        } else {
+            // As far as one comes that is killed.
+            std::fs::write(Path::new(&git_dir(&path)).join("assistant-removing"), "").expect("a file");
+            std::fs::remove_file(path.join("sub/b.txt")).expect("removed");
+            std::fs::remove_file(path.join(".git")).expect("removed");
+        }
+        if has_new {
+            std::fs::write(path.join("newer.txt"), "new").expect("a file");
+            let (code, told) = remove(&bed, &spawned, &[]).await;
+            assert_eq!(
+                (code, told.contains("files in it are not committed"), path.exists()),
+                (Some(1), true, true),
+                "{told}"
+            );
+            std::fs::remove_file(path.join("newer.txt")).expect("removed");
+        }
+        assert_eq!(listed(&bed).await.contains("its folder is gone"), by_hand);
+        let (code, told) = remove(&bed, &spawned, &[]).await;
+        assert!(code == Some(0) && told.contains(&format!("is on the branch {branch}")), "{told}");
+        assert!(!path.exists() && git(&bed.project(), &["worktree", "list"]).lines().count() == 1);
+        assert_eq!(listed(&bed).await, "");
+        git(&bed.project(), &["branch", "-D", &branch]);
+    }
+    client.host.close().await;
+}
+
+/// What `worktrees` lists.
+async fn listed(bed: &Bed) -> String {
+    let mut command = Command::new(HOST);
+    command.arg("worktrees").arg("--state").arg(bed.state()).arg("--no-project").env("HOME", bed.dir.path());
+    String::from_utf8_lossy(&command.output().await.expect("it runs").stdout).into_owned()
+}

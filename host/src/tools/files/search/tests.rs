@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::tools::Own;
 
 /// A folder that is gone with the test, and its path without links.
 fn folder(files: &[(&str, &[u8])]) -> (tempfile::TempDir, std::path::PathBuf) {
@@ -19,7 +20,7 @@ fn folder(files: &[(&str, &[u8])]) -> (tempfile::TempDir, std::path::PathBuf) {
 
 /// A folder in which nothing is the host's own.
 fn plain(root: &Path) -> Root {
-    Root::new(root, &[]).expect("a folder")
+    Root::new(root, &Own::default()).expect("a folder")
 }
 
 /// What a search gives: the result, or what the error says.

@@ -148,6 +148,29 @@ fn what_does_more_than_look() {
 }
 
 #[test]
+fn who_searches_in_files_reads_them() {
+    let by_rule = "permission: {read: {'*': allow, '*.env': deny}}";
+    for search in ["Grep", "grep", "grep_search", "search_file_content", "codebase_search"] {
+        let (all, src) = (json!({ "pattern": "a" }), json!({ "pattern": "a", "path": "src" }));
+        check("model: x", search, all.clone(), "+");
+        for arguments in [&all, &src] {
+            check(by_rule, search, arguments.clone(), "- *.env");
+            check("permission: {read: {'*': allow, '*.env': ask}}", search, arguments.clone(), "? *.env");
+            check("disallowedTools: ['Read(*.env)']", search, arguments.clone(), "- *.env");
+            check("permission: {read: ask}", search, arguments.clone(), "? read: ask");
+            check("askTools: [Read]", search, arguments.clone(), "? Read");
+            check("permission: {read: deny}", search, arguments.clone(), "- `read` is denied");
+            check("disallowedTools: [Read]", search, arguments.clone(), "- `Read` is denied");
+        }
+        check("permission: {read: {'*': allow, 'secrets/**': deny}}", search, src.clone(), "+");
+        check("permission: {read: {'*': allow, 'secrets/**': deny}}", search, all, "-");
+    }
+    // Names are none of what stands in them.
+    check(by_rule, "Glob", json!({ "pattern": "*.env" }), "+");
+    check("disallowedTools: [Read]", "Glob", json!({ "pattern": "*" }), "+");
+}
+
+#[test]
 fn names_of_what_only_looks_are_sorted() {
     assert!(LOOKS.windows(2).all(|pair| pair[0] < pair[1]));
 }
