@@ -187,7 +187,7 @@ impl Agent for CliAgent {
             self.session.clone_from(&run.brief().session);
             if self.session.is_some() {
                 // Another runner has begun it.
-                self.used = None;
+                self.used = self.kept();
             }
         }
         self.take_turn(run, prompt).await
@@ -198,8 +198,21 @@ impl Agent for CliAgent {
             process.end(grace).await;
         }
         let reader = self.reader.take()?;
-        self.used = reader.used();
-        reader.unpaid()
+        let (told, kept) = (reader.used(), self.kept());
+        self.used = kept.or(told);
+        let unpaid = reader.unpaid();
+        let new = told.zip(kept).map(|(told, kept)| tokens::rest(kept, told));
+        let new = new.filter(|new| new.input_tokens.unwrap_or(0) + new.output_tokens.unwrap_or(0) > 0);
+        let Some(usage) = new else { return unpaid };
+        let calls = if let Some(AgentEvent::Usage { calls, .. }) = unpaid { calls } else { 0 };
+        Some(AgentEvent::Usage { usage, calls, cost_usd: None, model: None })
+    }
+}
+
+impl CliAgent {
+    /// What its session has used by now, for agents that keep that where it can be read.
+    fn kept(&self) -> Option<Usage> {
+        self.session.as_deref().and_then(|session| (self.kind.used)(&self.env, session))
     }
 }
 

@@ -29,6 +29,7 @@ pub(super) const KIND: Kind = Kind {
     login: "run `claude` and log in, or name a variable with its key in `env` of its runner in the configuration of the host",
     plan,
     reader: |_| Box::new(Output::default()),
+    used: |_, _| None,
 };
 
 /// Refusals of its login after which it need not try again.

@@ -19,6 +19,8 @@ use crate::adapter::TurnEnd;
 use crate::adapter::bridge::{CALL_MS, SERVER_NAME};
 use crate::adapter::process::Exit;
 
+mod rollout;
+
 /// What there is to know of it.
 pub(super) const KIND: Kind = Kind {
     name: "codex",
@@ -30,6 +32,7 @@ pub(super) const KIND: Kind = Kind {
     login: "run `codex login`, or name CODEX_API_KEY in `env` of its runner in the configuration of the host",
     plan,
     reader: |start| Box::new(Output { before: start.used, ..Output::default() }),
+    used: rollout::used,
 };
 
 /// What it says of a session that is not there.
@@ -323,19 +326,24 @@ impl Output {
         counted.then_some(Told::Event(event))
     }
 
-    /// It tells what the whole session has used; of one that another runner has begun the difference is not known.
+    /// It tells what the whole session has used; where that was not known before, the difference is not known.
     fn usage(&mut self, told: &Value) -> AgentEvent {
-        let count = |name: &str| told[name].as_u64();
-        let now = Usage {
-            input_tokens: count("input_tokens"),
-            output_tokens: count("output_tokens"),
-            cache_read_tokens: count("cached_input_tokens"),
-            cache_write_tokens: count("cache_write_input_tokens"),
-            reasoning_tokens: count("reasoning_output_tokens"),
-        };
+        let now = counts(told);
         self.now = Some(now);
         let usage = self.before.map(|before| rest(now, before)).unwrap_or_default();
         AgentEvent::Usage { usage, calls: 0, cost_usd: None, model: None }
+    }
+}
+
+/// Tokens as it counts them.
+fn counts(told: &Value) -> Usage {
+    let count = |name: &str| told[name].as_u64();
+    Usage {
+        input_tokens: count("input_tokens"),
+        output_tokens: count("output_tokens"),
+        cache_read_tokens: count("cached_input_tokens"),
+        cache_write_tokens: count("cache_write_input_tokens"),
+        reasoning_tokens: count("reasoning_output_tokens"),
     }
 }
 

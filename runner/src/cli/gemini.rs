@@ -29,6 +29,7 @@ pub(super) const KIND: Kind = Kind {
     login: "run `gemini` and log in, or name GEMINI_API_KEY in `env` of its runner in the configuration of the host",
     plan,
     reader: |_| Box::new(Output::default()),
+    used: |_, _| None,
 };
 
 /// What it says of a session that is not there.

@@ -33,7 +33,12 @@ pub(super) struct Kind {
     pub(super) plan: fn(&Start<'_>) -> io::Result<Plan>,
     /// What reads its output of a turn.
     pub(super) reader: fn(&Start<'_>) -> Box<dyn Reader>,
+    /// What a session has used by now, where the agent keeps that; by its variables and the id of the session.
+    pub(super) used: fn(&Env, &str) -> Option<Usage>,
 }
+
+/// Variables with their values.
+pub(super) type Env = [(OsString, OsString)];
 
 /// What a turn is started with.
 #[derive(Clone, Copy)]

@@ -30,6 +30,7 @@ pub(super) const KIND: Kind = Kind {
             configuration of the host",
     plan,
     reader: |_| Box::new(Output::default()),
+    used: |_, _| None,
 };
 
 /// The agent that is the assistant, in its settings.
