@@ -1,4 +1,4 @@
-//! Whether an agent reaches its model: one that never has in a turn, and tries for ever, is not waited for in silence.
+//! Whether an agent reaches its model: one that tells that it never has in a turn, and tries for ever, is given up.
 
 use std::time::Duration;
 
@@ -6,8 +6,9 @@ use tokio::time::Instant;
 
 use super::kind::Told;
 
-/// How long an agent may try to reach its model at the beginning of a turn, in milliseconds. Later on it is waited for as
-/// long as it tries: it has something to lose.
+/// How long an agent may try to reach its model at the beginning of a turn, in milliseconds, from when it first tells in its
+/// output that nothing answers it. Later on it is waited for as long as it tries: it has something to lose. One that tells
+/// nothing, or only on stderr, may be thinking: it is waited for as long as the run may last.
 pub(super) const UNREACHED_MS: u64 = 45_000;
 
 /// What is known of it in a turn.
