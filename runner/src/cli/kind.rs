@@ -34,8 +34,11 @@ pub(super) struct Kind {
     /// What reads its output of a turn.
     pub(super) reader: fn(&Start<'_>) -> Box<dyn Reader>,
     /// What a session has used by now, where the agent keeps that; by its variables and the id of the session.
-    pub(super) used: fn(&[(OsString, OsString)], &str) -> Option<Usage>,
+    pub(super) used: fn(&Env, &str) -> Option<Usage>,
 }
+
+/// Variables with their values.
+pub(super) type Env = [(OsString, OsString)];
 
 /// What a turn is started with.
 #[derive(Clone, Copy)]

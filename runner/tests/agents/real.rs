@@ -319,7 +319,7 @@ async fn claude_code_asks_before_it_reads_by_rules() {
     ]);
     let ended = host.run(real.run(&steps, json!({ "rules": rules }))).await;
     let lines = host.lines();
-    assert_eq!(ended, "finished: It said: The test forbids it.", "{lines:#?}");
+    assert!(ended.contains("denied") && !ended.contains("secret"), "{ended}: {lines:#?}");
     for asked in ["may Read", "may Bash {\"command\":\"cat notes\"}"] {
         assert!(lines.iter().any(|line| line.starts_with(asked)), "{asked}: {lines:#?}");
     }
@@ -331,18 +331,17 @@ async fn claude_code_asks_before_it_reads_by_rules() {
 async fn claude_code_searches_by_the_rules_for_reading() {
     let Some(real) = Real::start("claude", CLAUDE).await else { return };
     let host = real.host().await;
-    std::fs::write(real.work.join("x.env"), "secret").expect("writes");
-    let search = "call Grep {\"pattern\":\"secret\",\"output_mode\":\"content\"}".to_owned();
-    let rules = json!([
-        { "action": "allow", "tool": "read" }, { "action": "deny", "tool": "read", "pattern": "*.env" },
-        { "action": "allow", "tool": "bash" },
-    ]);
-    let tools = json!({ "tools": ["Read", "Grep", "Bash"], "rules": rules });
-    for step in [search, real.command("cat x.env")] {
-        let ended = host.run(real.run(&[step.clone(), "repeat".to_owned()], tools.clone())).await;
-        assert!(!ended.contains(":secret") && !ended.ends_with("said: secret"), "{step}: {ended}");
+    for name in ["x.env", "notes"] {
+        std::fs::write(real.work.join(name), "secret").expect("writes");
     }
-    assert!(host.lines().iter().any(|line| line.starts_with("may Grep")), "{:#?}", host.lines());
+    let search = "call Grep {\"pattern\":\"secret\",\"output_mode\":\"content\"}".to_owned();
+    let rules =
+        json!([{ "action": "deny", "tool": "read", "pattern": "*.env" }, { "action": "allow", "tool": "bash" }]);
+    let tools = json!({ "tools": ["Read", "Grep", "Bash"], "rules": rules });
+    let found = host.run(real.run(&[search, "repeat".to_owned()], tools.clone())).await;
+    assert!(found.contains("notes:1:secret") && !found.contains("x.env"), "{found}");
+    let ended = host.run(real.run(&[real.command("cat x.env"), "repeat".to_owned()], tools)).await;
+    assert!(ended.contains("denied"), "{ended}");
     assert_eq!(host.end().await, Some(0));
 }
 

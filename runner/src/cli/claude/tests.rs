@@ -1,4 +1,4 @@
-use super::tools::{COMPANIONS, options, permissions};
+use super::tools::{COMPANIONS, is_held, options, permissions};
 use super::*;
 
 fn check(brief: Value, args: &[&str], permissions_: Value, lacks: &[&str]) {
@@ -48,8 +48,16 @@ fn definitions_are_said_in_its_terms() {
     let rules = json!({ "rules": [
         { "action": "allow", "tool": "read" }, { "action": "deny", "tool": "read", "pattern": "*.env" },
     ] });
+    check(rules, &["--tools", "Glob,Grep,Read"], may(&[ours], &["Read(*.env)"], &["Read"]), &[]);
     let ask = ["Grep", "Read"];
-    check(rules, &["--tools", "Glob,Grep,Read"], may(&[ours], &["Read(*.env)"], &ask), &[]);
+    let asks = json!({ "rules": [{ "action": "ask", "tool": "read" }] });
+    check(asks, &["--tools", "Glob,Grep,Read"], may(&[ours], &[], &ask), &[]);
+    // Told to ask for commands it would not keep them from files.
+    let rules = json!({ "rules": [
+        { "action": "deny", "tool": "read", "pattern": "*.env" }, { "action": "allow", "tool": "bash" },
+    ] });
+    let told = may(&[ours], &["Read(*.env)"], &["Read"]);
+    check(rules, &["--tools", tools], told, &["what bounds reading, for commands"]);
     // What a later rule gives back the host knows.
     let rules = json!({ "tools": ["Bash", "Grep"], "rules": [
         { "action": "deny", "tool": "read", "pattern": "*.env" }, { "action": "allow", "tool": "read", "pattern": "a.env" },
@@ -83,10 +91,32 @@ fn a_session_behind_an_adapter_is_told_its_tools() {
     let rules = json!([
         { "action": "allow", "tool": "read" }, { "action": "deny", "tool": "read", "pattern": "*.env" },
     ]);
-    check(json!({ "rules": rules }), json!({ "disallowedTools": ["Read(*.env)", "Grep"] }));
-    let listed = json!({ "tools": ["Read", "Grep"], "rules": rules });
-    check(listed, json!({ "tools": ["Read"], "disallowedTools": ["Read(*.env)"] }));
+    check(json!({ "rules": rules }), json!({ "disallowedTools": ["Read(*.env)"] }));
+    let asks = json!([{ "action": "ask", "tool": "read" }]);
+    check(json!({ "rules": asks }), json!({ "disallowedTools": ["Grep"] }));
+    check(json!({ "tools": ["Read", "Grep"], "rules": asks }), json!({ "tools": ["Read"] }));
     check(json!({ "rules": [{ "action": "deny", "tool": "webfetch" }] }), json!({ "disallowedTools": ["WebFetch"] }));
+}
+
+#[test]
+fn patterns_that_hold_searches_are_known() {
+    for (pattern, held) in [
+        ("*.env", true),
+        (".env", true),
+        ("secret*", true),
+        ("secrets/**", true),
+        ("a/b/**", true),
+        ("a/*.env", false),
+        ("*a/**", false),
+        ("*a*", false),
+        ("**/x", false),
+        ("/etc/**", false),
+        ("../x/**", false),
+        ("~/x", false),
+        ("*", false),
+    ] {
+        assert_eq!(is_held(pattern), held, "{pattern}");
+    }
 }
 
 #[test]

@@ -81,7 +81,7 @@ pub(crate) fn options(wishes: &Wishes) -> Option<Map<String, Value>> {
         let mut names: Vec<_> = listed(wishes).unwrap_or_default().iter().flat_map(own_names).collect();
         names.retain(|name| !(wishes.readonly && CHANGING.contains(name)));
         // It does not ask before it searches in its folder.
-        names.retain(|name| *name != "Grep" || !wishes.withholds_search());
+        names.retain(|name| *name != "Grep" || !withholds_search(wishes));
         names.sort_unstable();
         names.dedup();
         options.insert("tools".to_owned(), json!(names));
@@ -91,7 +91,7 @@ pub(crate) fn options(wishes: &Wishes) -> Option<Map<String, Value>> {
         denied.extend(own_names(wish).iter().map(|name| with_pattern(name, wish)));
     }
     denied.extend(unread(wishes));
-    if !options.contains_key("tools") && wishes.withholds_search() {
+    if !options.contains_key("tools") && withholds_search(wishes) {
         denied.push("Grep".to_owned());
     }
     if !denied.is_empty() {
@@ -130,13 +130,50 @@ fn listed(wishes: &Wishes) -> Option<Vec<Wish>> {
 fn judged(wishes: &Wishes) -> Vec<&'static str> {
     let wanted = if let Wanted::Some(wanted) = &wishes.wanted { wanted.as_slice() } else { &[] };
     let in_part = wanted.iter().chain(&wishes.denied).filter(|wish| wish.pattern.is_some());
-    let bounded = wishes.rules.iter().map(|(_, wish)| wish).chain(in_part).chain(&wishes.asked).flat_map(own_names);
-    let searches = ["Grep"].into_iter().filter(|_| wishes.bounds_reading());
+    // Of a command that it is told to ask for it does not look what it reads. What is not plainly harmless it asks for anyway.
+    let any = |(does, wish): &(RuleAction, Wish)| *does == RuleAction::Allow && wish.pattern.is_none();
+    let all_runs = wishes.rules.iter().filter(|(_, wish)| wish.role == Some(Role::Run)).all(any);
+    let rules = wishes.rules.iter().filter(|(_, wish)| !(all_runs && wish.role == Some(Role::Run)));
+    let bounded = rules.map(|(_, wish)| wish).chain(in_part).chain(&wishes.asked).flat_map(own_names);
+    let searches = ["Grep"].into_iter().filter(|_| wishes.bounds_reading() && !holds_searches(wishes));
     let all = TOOLS.iter().flat_map(|(_, names)| names.iter().copied()).filter(|_| !wishes.unasked());
     let mut names: Vec<_> = bounded.chain(searches).chain(all).filter(|name| !COMPANIONS.contains(name)).collect();
     names.sort_unstable();
     names.dedup();
     names
+}
+
+/// Whether it has to go without searches in files where it does not ask before one in its folder.
+pub(crate) fn withholds_search(wishes: &Wishes) -> bool {
+    wishes.withholds_search() && !holds_searches(wishes)
+}
+
+/// Whether all that bounds reading is forbidden files of which Claude Code keeps its searches by itself.
+fn holds_searches(wishes: &Wishes) -> bool {
+    let reads = |wish: &&Wish| wish.role == Some(Role::Read);
+    let bounds = wishes.rules.iter().filter(|(does, wish)| *does != RuleAction::Allow && reads(&wish));
+    let listed = wishes.denied.iter().filter(reads).all(|wish| wish.pattern.as_deref().is_some_and(is_held));
+    let unread = unread(wishes);
+    let ruled =
+        bounds.clone().all(|(_, wish)| wish.pattern.as_deref().is_some_and(is_held)) && bounds.count() == unread.len();
+    let wanted = if let Wanted::Some(wanted) = &wishes.wanted { wanted.as_slice() } else { &[] };
+    let whole = wanted.iter().filter(reads).all(|wish| wish.pattern.is_none());
+    listed && ruled && whole && !wishes.asked.iter().any(|wish| reads(&wish))
+}
+
+/// Whether a pattern is about no less for Claude Code than for the rules, in which `*` stands for `/`, too: one for names, or
+/// for all that lies in a folder.
+pub(super) fn is_held(pattern: &str) -> bool {
+    let folder = pattern.strip_suffix("/**");
+    let stem = folder.unwrap_or(pattern);
+    let inner = stem.trim_start_matches('*');
+    let inner = if inner.len() == stem.len() { stem.trim_end_matches('*') } else { inner };
+    let plain =
+        !inner.is_empty() && !inner.contains(['*', '?', '[', ']', '{', '}', '!', '\\', '~', '(', ')', '#', ' ']);
+    let named = folder.is_none() && !inner.contains('/') && inner != "..";
+    let below =
+        folder.is_some() && inner.len() == stem.len() && inner.split('/').all(|part| !["", ".", ".."].contains(&part));
+    plain && (named || below)
 }
 
 /// What rules forbid to read, where none behind them gives a part of it back: Claude Code keeps it from its searches and from

@@ -1,13 +1,14 @@
 //! What a session of Codex has used by now, from the file that Codex keeps of it: its output tells that at the end of a turn
 //! only, and so of none that is given up.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use assistant_protocol::types::Usage;
 use serde_json::Value;
+
+use super::super::kind::Env;
 
 /// How much of the end of the file is read, in bytes: a count follows each answer of the model.
 const TAIL_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -17,7 +18,7 @@ const DAYS_MAX: usize = 400;
 const ENTRIES_MAX: usize = 20_000;
 
 /// What it has used; none where Codex has not counted yet, or where its file is not found.
-pub(super) fn used(env: &[(OsString, OsString)], session: &str) -> Option<Usage> {
+pub(super) fn used(env: &Env, session: &str) -> Option<Usage> {
     let value = |name: &str| env.iter().find(|(given, _)| given == name).map(|(_, value)| PathBuf::from(value));
     let home = value("CODEX_HOME").or_else(|| value("HOME").map(|home| home.join(".codex")))?;
     last_count(&file_of(&home.join("sessions"), session)?)
