@@ -98,8 +98,13 @@ impl Resolved {
         let slashed = |path: &Path| format!("{}{end}", path.to_string_lossy().replace('\\', "/"));
         let mut texts = vec![slashed(path)];
         if let Some(relative) = self.relative(path) {
-            texts.push(slashed(relative));
-            texts.push(format!("./{}", slashed(relative)));
+            // Below the folder itself nothing stands before the names.
+            let text = match relative.as_os_str().is_empty() {
+                true => end.trim_start_matches('/').to_owned(),
+                false => slashed(relative),
+            };
+            texts.push(format!("./{text}"));
+            texts.push(text);
         }
         texts
     }
