@@ -17,19 +17,21 @@ pub(super) fn look(report: &mut Report, config: &Config) {
     let places = places.into_iter().filter_map(|(what, path)| Some((what, real(path)?)));
     let mut within: Vec<_> = places.chain(keys).filter(|(_, path)| path.starts_with(&project)).collect();
     within.dedup();
-    report.notes.extend(within.into_iter().map(|(what, path)| {
-        Problem {
+    let hint = "keep it outside: the host's tools and its boxes do not show it, but an agent that runs without a box, a tool \
+                server and git can get at it";
+    report.notes.extend(within.into_iter().map(|(what, path)| Problem {
         message: format!("{what} {} lies in the project {}", path.display(), project.display()),
-        hint: "keep it outside: the host's tools and its boxes do not show it, but an agent that runs without a box, a \
-               tool server and git can get at it"
-            .to_owned(),
-    }
+        hint: hint.to_owned(),
     }));
 }
 
 /// Where a path leads, of which the last part may not be there yet.
 fn real(path: &Path) -> Option<PathBuf> {
     let path = std::path::absolute(path).ok()?;
-    let there = |around: &Path| Some(around.canonicalize().ok()?.join(path.strip_prefix(around).ok()?));
+    // Joined with nothing, a file would end like a folder.
+    let there = |around: &Path| {
+        let (real, rest) = (around.canonicalize().ok()?, path.strip_prefix(around).ok()?);
+        Some(if rest.as_os_str().is_empty() { real } else { real.join(rest) })
+    };
     path.ancestors().find_map(there)
 }

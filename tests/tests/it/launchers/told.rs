@@ -55,6 +55,7 @@ fn doctor_tells_what_of_the_hosts_own_lies_in_the_project() {
         let report: Value = serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out} {err}"));
         let notes = report["notes"].as_array().cloned().unwrap_or_default();
         let first = |one: &Value| one["message"].as_str().and_then(|text| text.split(" /").next()).map(str::to_owned);
+        assert!(!out.contains("config.toml/"), "a file that is shown as a folder: {out}");
         notes.iter().filter_map(first).collect::<Vec<_>>()
     };
     assert_eq!(notes("."), ["the configuration", "the state directory", "the key file"]);
