@@ -44,6 +44,15 @@ async fn kill(bed: &Bed, pid: u32) {
     until("the runners ended", || runners_of(&state).is_empty()).await;
 }
 
+/// Runs `assistant-host worktrees`: its exit code, what it prints, what it complains of.
+async fn worktrees(bed: &Bed, args: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = Command::new(HOST);
+    command.arg("worktrees").args(args).arg("--state").arg(bed.state()).arg("--no-project");
+    let output = command.env("HOME", bed.dir.path()).output().await.expect("it runs");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn at_any_moment() {
     if !has_git() {
@@ -93,13 +102,7 @@ async fn what_is_new_is_kept_listed_and_removed_by_its_user_only() {
     kill(&bed, pid).await;
     drop(client);
 
-    let run = async |args: &[&str]| {
-        let mut command = Command::new(HOST);
-        command.arg("worktrees").args(args).arg("--state").arg(bed.state()).arg("--no-project");
-        let output = command.env("HOME", bed.dir.path()).output().await.expect("it runs");
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        (output.status.code(), text(&output.stdout), text(&output.stderr))
-    };
+    let run = async |args: &[&str]| worktrees(&bed, args).await;
     // While nobody has looked at it, it counts as in use.
     let id = spawned["process_id"].as_str().expect("an id");
     let (code, _, told) = run(&["--remove", id]).await;
@@ -150,13 +153,7 @@ async fn one_whose_process_has_just_ended_is_told_so() {
     let asked = json!({ "assistant_id": "x", "query": "read", "run_mode": "sync" });
     let ended = call(&client, "spawn_assistant", asked).await;
     assert_eq!(ended["status"], "finished", "{ended}");
-    let run = async |args: &[&str]| {
-        let mut command = Command::new(HOST);
-        command.arg("worktrees").args(args).arg("--state").arg(bed.state()).arg("--no-project");
-        let output = command.env("HOME", bed.dir.path()).output().await.expect("it runs");
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        (output.status.code(), text(&output.stdout), text(&output.stderr))
-    };
+    let run = async |args: &[&str]| worktrees(&bed, args).await;
     let (_, table, _) = run(&[]).await;
     assert!(table.contains("its process has ended, and a host looks into it next"), "{table}");
     let (code, _, told) = run(&["--remove", ended["process_id"].as_str().expect("an id")]).await;
