@@ -15,6 +15,8 @@ pub mod model_server;
 pub mod oracle;
 pub mod processes;
 #[cfg(unix)]
+pub mod programs;
+#[cfg(unix)]
 pub mod puppets;
 pub mod search_bench;
 pub mod stepped;

@@ -168,7 +168,9 @@ async fn another_user_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::set_permissions(folder.path(), open(0o755)).expect("sets");
     let copy = folder.path().join("runner");
-    std::fs::copy(program(), &copy).expect("copies");
+    // By another process: what this one has open for writing while a test forks cannot be started.
+    let copied = Command::new("cp").arg(program()).arg(&copy).status().await.expect("runs");
+    assert!(copied.success());
     let mut other = McpServer { command: copy, ..server.clone() };
     let mut command = bridge(&other);
     command.uid(OTHER).gid(OTHER).stdin(Stdio::null());

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use conformance::bed::{Bed, Client, SOON, assistant, script};
 use conformance::doors::{self, Doors, signal};
 use conformance::processes::{children, files, marked};
+use conformance::programs;
 use serde_json::{Value, json};
 
 use crate::{FAKE_RUNNER, HOST, RUNNER};
@@ -261,9 +262,7 @@ async fn a_child_that_holds_the_pipes_delays_no_end() {
 fn beside(steps: &[Value]) -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().expect("a folder");
     let host = dir.path().join("assistant-host");
-    if std::fs::hard_link(HOST, &host).is_err() {
-        std::fs::copy(HOST, &host).expect("a copy");
-    }
+    programs::put(std::path::Path::new(HOST), &host);
     let transcript = dir.path().join("transcript.jsonl");
     let lines: Vec<String> = steps.iter().map(Value::to_string).collect();
     std::fs::write(&transcript, lines.join("\n")).expect("a file");
@@ -273,8 +272,7 @@ fn beside(steps: &[Value]) -> (tempfile::TempDir, PathBuf) {
         "#!/bin/sh\nif [ \"$1\" = --build-id ]; then echo '{build}'; exit; fi\nexec '{FAKE_RUNNER}' '{}'\n",
         transcript.display()
     );
-    std::fs::write(&runner, text).expect("a file");
-    std::fs::set_permissions(&runner, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("permissions");
+    programs::write(&runner, &text);
     (dir, host)
 }
 

@@ -2,7 +2,6 @@
 //! here, and with stand-ins that check what they are told.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -10,6 +9,7 @@ use std::time::{Duration, Instant};
 use assistant_host::servers::{Configured, ServerConfig};
 use conformance::bed::{Bed, Client, SOON, script};
 use conformance::launching::{can, launchers};
+use conformance::programs;
 use serde_json::{Value, json};
 
 use crate::{RUNNER, SERVER};
@@ -100,8 +100,7 @@ impl Bin {
         let dir = tempfile::tempdir().expect("a folder");
         for (name, text) in programs {
             let path = dir.path().join(name);
-            std::fs::write(&path, format!("#!/bin/sh\n{text}\n")).expect("a file");
-            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("it may run");
+            programs::write(&path, &format!("#!/bin/sh\n{text}\n"));
         }
         Self(dir)
     }

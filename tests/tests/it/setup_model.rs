@@ -9,6 +9,7 @@ use conformance::bed::SOON;
 #[cfg(target_os = "linux")]
 use conformance::launching::skipped;
 use conformance::model_server::{ModelServer, Reply, Then};
+use conformance::programs;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::Command;
@@ -51,8 +52,7 @@ async fn setup(dir: &Path, args: &[&str], variables: &[(&str, &str)]) -> (Option
 /// A program `name` on PATH and a login of it, without anything that works.
 fn log_in(dir: &Path, name: &str, file: &str, text: &str) {
     let program = dir.join("bin").join(name);
-    std::fs::write(&program, "#!/bin/sh\nexit 1\n").expect("a file");
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("it can be run");
+    programs::write(&program, "#!/bin/sh\nexit 1\n");
     let file = dir.join(file);
     std::fs::create_dir_all(file.parent().expect("a folder")).expect("made");
     std::fs::write(file, text).expect("a file");

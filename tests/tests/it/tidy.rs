@@ -103,6 +103,12 @@ fn nothing_is_left_for_later() {
     check("thread::sleep", |_| false);
 }
 
+/// What this process writes itself cannot always be started: `conformance::programs` says why.
+#[test]
+fn programs_of_these_tests_are_written_by_others() {
+    check("from_mode(0o755)", |name| !name.starts_with("tests/"));
+}
+
 #[test]
 fn the_library_prints_nothing_and_hears_no_signal() {
     check("tokio::signal", |name| name == "host/src/cli/serve.rs" || name == "runner/src/adapter/guard.rs");

@@ -8,6 +8,7 @@ use assistant_host::limits::Limits;
 use conformance::bed::{Bed, Client, SOON, assistant, script};
 use conformance::doors::Doors;
 use conformance::processes::marked;
+use conformance::programs;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -83,8 +84,7 @@ fn player(dir: &Path, play: &Path) -> PathBuf {
          if [ -z \"$file\" ]; then exec '{RUNNER}'; fi\nexec '{FAKE_RUNNER}' \"$file\"\n",
         play.display()
     );
-    std::fs::write(&program, text).expect("a file");
-    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("permissions");
+    programs::write(&program, &text);
     program
 }
 
@@ -249,9 +249,7 @@ fn most_kib(pid: u32) -> u64 {
 fn the_memory_of_a_host_is_bounded_whatever_its_runners_write() {
     let dir = tempfile::tempdir().expect("a folder");
     let program = dir.path().join("assistant-host");
-    if std::fs::hard_link(HOST, &program).is_err() {
-        std::fs::copy(HOST, &program).expect("a copy");
-    }
+    programs::put(Path::new(HOST), &program);
     let play = dir.path().join("play");
     player(dir.path(), &play);
     let doors = Doors::new(program, "");

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use conformance::bed::{Bed, Client, SOON, assistant, script};
 use conformance::launching::can;
+use conformance::programs;
 use serde_json::{Value, json};
 
 use crate::RUNNER;
@@ -133,8 +134,7 @@ async fn one_in_which_nothing_is_new_goes_with_its_branch() {
     // What is not committed is not in it; hooks of the repository are not run.
     std::fs::write(bed.project().join("a.txt"), "not committed").expect("a file");
     let hook = bed.project().join(".git/hooks/post-checkout");
-    std::fs::write(&hook, format!("#!/bin/sh\ntouch {}/hooked\n", bed.dir.path().display())).expect("a file");
-    std::fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("it can be run");
+    programs::write(&hook, &format!("#!/bin/sh\ntouch {}/hooked\n", bed.dir.path().display()));
     let client = bed.open().await;
     let spawned = client.spawn("x", "read").await;
     let seen = client.end(&spawned).await;

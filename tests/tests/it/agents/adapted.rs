@@ -1,7 +1,8 @@
 //! The whole way: a client, the host, our runner as the adapter, and a program that stands in for the agent.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+
+use conformance::programs;
 
 use super::*;
 use crate::RUNNER;
@@ -18,8 +19,7 @@ fn stand_in(dir: &Path) -> Option<PathBuf> {
     };
     let python = String::from_utf8_lossy(&python.stdout).trim().to_owned();
     let file = dir.join("agent");
-    std::fs::write(&file, format!("#!{python}\n{STAND_IN}")).expect("a file");
-    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).expect("a program");
+    programs::write(&file, &format!("#!{python}\n{STAND_IN}"));
     Some(file)
 }
 

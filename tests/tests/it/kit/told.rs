@@ -92,12 +92,9 @@ fn what_a_terminal_would_obey_is_shown_as_an_escape() {
 #[cfg(unix)]
 #[test]
 fn a_command_that_is_none_is_told_with_what_to_do() {
-    use std::os::unix::fs::PermissionsExt;
-
     let folder = tempfile::tempdir().expect("a folder");
     let script = folder.path().join("runner");
-    std::fs::write(&script, "print('hello')\n").expect("a file");
-    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).expect("it can be run");
+    conformance::programs::write(&script, "print('hello')\n");
     let check = |program: &str, words: &str| {
         let output = std::process::Command::new(HOST).args(["conformance", "--", program]).output().expect("it runs");
         let told = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -78,7 +78,8 @@ async fn what_a_killed_process_has_elsewhere_is_ended_by_its_kill() {
     let pid_file = bin.path(&format!("assistant-{process}.pid"));
     let begun = Instant::now();
     while !pid_file.exists() {
-        assert!(begun.elapsed() < SOON, "it starts");
+        let now = client.call("poll_assistant", json!({ "process_id": process })).await;
+        assert!(begun.elapsed() < SOON && now["process"]["done"] == false, "it starts: {now}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     client.call("cancel_assistant", json!({ "process_id": process })).await;

@@ -244,8 +244,7 @@ async fn the_program_takes_names_from_its_configuration() {
     .await;
     check(&["doctor"], 1, &["the agent of the runner c: cannot start no-such-agent"]).await;
     let agent = folder.join("bin/agent");
-    std::fs::write(&agent, "#!/bin/sh\necho '9.9 (Stand-in)'\n").expect("a file");
-    std::fs::set_permissions(&agent, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a program");
+    conformance::programs::write(&agent, "#!/bin/sh\necho '9.9 (Stand-in)'\n");
     configure("[defaults]\nrunner = 'c'\n[runners.c]\nagent = 'claude'\nprogram = 'agent'\nenv = ['A_KEY']");
     check(&["doctor"], 0, &["c (default) (assistant-runner cli claude --program agent --env A_KEY, 9.9 (Stand-in)): "])
         .await;

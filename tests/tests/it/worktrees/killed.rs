@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use conformance::bed::{Bed, SOON, script};
 use conformance::dice::Dice;
+use conformance::programs;
 use rmcp::ServiceExt;
 use rmcp::transport::TokioChildProcess;
 use serde_json::{Value, json};
@@ -145,8 +146,7 @@ async fn one_whose_process_has_just_ended_is_told_so() {
     std::fs::create_dir(&bin).expect("a folder");
     let text = "#!/bin/sh\nd=${0%/*}\ncase \"$*\" in *status*) if [ -e $d/first ]; then while [ ! -e $d/open ]; do sleep 0.05; \
                 done; else : > $d/first; fi;; esac\nPATH=${PATH#*:}\nexec git \"$@\"\n";
-    std::fs::write(bin.join("git"), text).expect("a file");
-    std::fs::set_permissions(bin.join("git"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("it runs");
+    programs::write(&bin.join("git"), text);
     let mut host = mcp(&bed, &steps());
     host.env("PATH", format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default()));
     let client: McpClient = ().serve(TokioChildProcess::new(host).expect("a process")).await.expect("a client");
