@@ -1,5 +1,6 @@
 //! One run of an assistant, as its agent sees it: what it is to do, and the way to the host.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use assistant_protocol::error::{Kind, RpcError};
@@ -8,7 +9,7 @@ use assistant_protocol::methods::{OnAgentEvent, OnPermissionRequest, OnProgress}
 use assistant_protocol::peer::{CallError, Peer};
 use assistant_protocol::types::{
     AgentBrief, AgentEvent, AgentEventParams, AssistantBrief, PermissionParams, PermissionResult, ProgressParams,
-    ToolSpec,
+    RunLimits, ToolSpec,
 };
 use serde_json::Value;
 use tokio::sync::watch;
@@ -26,8 +27,22 @@ struct Inner {
     assistant: AssistantBrief,
     brief: AgentBrief,
     tools: Vec<ToolSpec>,
+    turns: Arc<Turns>,
     heard: Mutex<Heard>,
     over: watch::Sender<Option<Ended>>,
+}
+
+/// The calls of its model that an assistant may make, in all its runs, and those that were told.
+#[derive(Default)]
+pub(super) struct Turns {
+    most: Option<u32>,
+    told: AtomicU32,
+}
+
+impl Turns {
+    pub(super) fn of(limits: &RunLimits) -> Self {
+        Self { most: limits.turns, told: AtomicU32::new(0) }
+    }
 }
 
 /// What was heard of an agent, for a run that does not end by its answer.
@@ -52,9 +67,10 @@ impl Run {
         assistant: AssistantBrief,
         brief: AgentBrief,
         tools: Vec<ToolSpec>,
+        turns: Arc<Turns>,
     ) -> Self {
         let (heard, over) = (Mutex::default(), watch::Sender::new(None));
-        Self(Arc::new(Inner { peer, thread_id, assistant, brief, tools, heard, over }))
+        Self(Arc::new(Inner { peer, thread_id, assistant, brief, tools, turns, heard, over }))
     }
 
     /// Who the agent is to be.
@@ -72,6 +88,12 @@ impl Run {
         &self.0.tools
     }
 
+    /// The calls of its model that are left, but one at least: the host ends what has none. None without a limit.
+    pub(crate) fn turns_left(&self) -> Option<u32> {
+        let told = self.0.turns.told.load(Ordering::Relaxed);
+        self.0.turns.most.map(|most| most.saturating_sub(told).max(1))
+    }
+
     /// Tells the host what the agent does, in order: the next one is told when this one is answered.
     ///
     /// # Errors
@@ -82,7 +104,10 @@ impl Run {
             | AgentEvent::Reasoning { .. }
             | AgentEvent::ToolCall { .. }
             | AgentEvent::ToolResult { .. } => self.acts(),
-            AgentEvent::Usage { .. } => self.heard().waits = None,
+            AgentEvent::Usage { calls, .. } => {
+                self.heard().waits = None;
+                self.0.turns.told.fetch_add(*calls, Ordering::Relaxed);
+            }
             AgentEvent::Session { .. } | AgentEvent::Lacks { .. } | AgentEvent::Other => {}
         }
         let params = AgentEventParams { thread_id: self.0.thread_id, event };

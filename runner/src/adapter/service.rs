@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use super::bridge::Ended;
 use super::mail::Mailbox;
 use super::prompt::Prompt;
-use super::run::Run;
+use super::run::{Run, Turns};
 use super::{Agent, TurnEnd};
 
 /// How long an agent may take to end in order once its answer is accepted, or its run has failed, in milliseconds.
@@ -50,6 +50,7 @@ where
             cancel_next: false,
             failed: false,
             acted: false,
+            turns: Arc::default(),
             mail: Mailbox::default(),
         }),
         working: watch::Sender::new(false),
@@ -89,6 +90,7 @@ struct State<A> {
     failed: bool,
     /// The agent has said something, or called a tool, in one of its runs.
     acted: bool,
+    turns: Arc<Turns>,
     mail: Mailbox,
 }
 
@@ -138,6 +140,7 @@ fn initialize<A: Agent>(
     }
     call.peer.set_their_max_frame_bytes(params.max_frame_bytes);
     state.phase = Phase::Ready(agent, params.thread_id);
+    state.turns = Arc::new(Turns::of(&params.limits));
     Ok(InitializeResult {
         protocol_version: PROTOCOL_VERSION,
         runner: Program { name: shared.name.clone(), version: env!("CARGO_PKG_VERSION").to_owned() },
@@ -274,9 +277,13 @@ async fn run<A: Agent>(shared: Arc<Shared<A>>, mut params: RunParams, call: Call
     if stop.token.is_cancelled() {
         return Ok(cancelled(String::new()));
     }
-    let prompt = Prompt::of_run(&mut params, shared.state().mail.take());
+    let (mail, bound) = {
+        let mut state = shared.state();
+        (state.mail.take(), state.turns.clone())
+    };
+    let prompt = Prompt::of_run(&mut params, mail);
     let RunParams { assistant, tools, agent: brief, output_schema, .. } = params;
-    let run = Run::new(call.peer.clone(), thread_id, assistant, brief.unwrap_or_default(), tools);
+    let run = Run::new(call.peer.clone(), thread_id, assistant, brief.unwrap_or_default(), tools, bound);
     let mut working = Box::pin(turns(&shared, agent, &run, prompt));
     let (ended, grace_ms) = tokio::select! {
         biased;

@@ -65,6 +65,10 @@ fn plan(start: &Start<'_>) -> io::Result<Plan> {
             );
         }
     }
+    // It knows before its next call of the model that there is none left; the host sees a call when it is over.
+    if let Some(turns) = start.run.turns_left() {
+        plan.arg("--max-turns").arg(turns.to_string());
+    }
     tools(start, &mut plan)?;
     if let Some(session) = start.session {
         plan.arg("--resume").arg(session);

@@ -103,12 +103,15 @@ struct Policy {
 impl Policy {
     fn rule(&mut self, tool: &str, prefix: Option<&str>, allows: bool) {
         self.rules += 1;
+        // Else it wants to ask before a command with `>` or `<`. Where only some commands are allowed, these write nothing.
+        let every_command = allows && prefix.is_none() && names(Role::Run).contains(&tool);
+        let redirection = if every_command { "allowRedirection = true\n" } else { "" };
         let prefix = prefix.map(|prefix| format!("commandPrefix = {}\n", Value::from(prefix))).unwrap_or_default();
         let (decision, priority) = (if allows { "allow" } else { "deny" }, PRIORITY_MIN + self.rules);
         // Strings of JSON are strings of TOML. Writing to a string does not fail.
         let _ = writeln!(
             self.text,
-            "[[rule]]\ntoolName = {}\n{prefix}decision = \"{decision}\"\npriority = {priority}\n",
+            "[[rule]]\ntoolName = {}\n{prefix}{redirection}decision = \"{decision}\"\npriority = {priority}\n",
             Value::from(tool)
         );
     }

@@ -17,6 +17,13 @@ const UNKNOWN: &str = "usage 0 calls, ? in, ? out, ? cached, $?, -";
 /// What Claude Code writes at the beginning of a turn.
 const BEGINS: &str = r#"{"type":"system","subtype":"init","session_id":"s-1"}"#;
 
+/// The argument behind another one, of a turn that was noted.
+fn behind(note: &serde_json::Value, arg: &str) -> String {
+    let args = note["args"].as_array().expect("a list");
+    let at = args.iter().position(|one| one == arg).expect("is there");
+    args[at + 1].as_str().expect("a text").to_owned()
+}
+
 fn prompts(agent: &StandIn) -> Vec<String> {
     agent.noted().iter().map(|note| note["stdin"].as_str().expect("a text").to_owned()).collect()
 }
@@ -57,6 +64,25 @@ async fn it_is_started_with_what_it_may_have() {
             "lacks the tool `Nonsense`: Claude Code has no tool of this name",
         ]
     );
+    assert_eq!(host.end().await, Some(0));
+}
+
+#[tokio::test]
+async fn claude_is_told_how_many_turns_are_left() {
+    let mut agent = StandIn::of("claude");
+    agent.setup.turns = Some(3);
+    let calls = |id: &str| {
+        let message =
+            json!({ "id": id, "model": "m", "content": [], "usage": { "input_tokens": 1, "output_tokens": 1 } });
+        json!(["out", json!({ "type": "assistant", "message": message }).to_string()])
+    };
+    agent.plays(&json!([["read"], agent.notes(), calls("a"), calls("b"), calls("b"), result("Hi.")]));
+    let host = agent.host().await;
+    for _ in 0..3 {
+        assert_eq!(host.run(json!({})).await, "finished: Hi.");
+    }
+    let left: Vec<String> = agent.noted().iter().map(|note| behind(note, "--max-turns")).collect();
+    assert_eq!(left, ["3", "1", "1"]);
     assert_eq!(host.end().await, Some(0));
 }
 

@@ -129,6 +129,8 @@ pub(crate) struct Setup {
     /// Further arguments of the agent.
     pub(crate) more: Vec<String>,
     pub(crate) home: PathBuf,
+    /// The calls of its model that a run may make.
+    pub(crate) turns: Option<u32>,
 }
 
 pub(crate) struct Host {
@@ -177,7 +179,7 @@ impl Host {
             host: Program::default(),
             max_frame_bytes: MAX_FRAME_BYTES,
             capabilities: HostCapabilities {},
-            limits: RunLimits::default(),
+            limits: RunLimits { turns: setup.turns, ..RunLimits::default() },
         };
         let initialized = timeout(SOON, peer.call::<Initialize>(&params)).await.expect("soon").expect("is answered");
         Self { peer, seen, child, initialized, process, link, temporary }

@@ -44,7 +44,7 @@ impl StandIn {
         let more = ["--play".to_owned(), folder.path().join("play").display().to_string()];
         let program = data().join("stand_in.py");
         let home = folder.path().to_owned();
-        Self { setup: Setup { name, program, env: Vec::new(), more: more.to_vec(), home }, folder }
+        Self { setup: Setup { name, program, env: Vec::new(), more: more.to_vec(), home, turns: None }, folder }
     }
 
     /// What it does in turns from now on, in order.

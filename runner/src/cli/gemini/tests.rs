@@ -18,7 +18,9 @@ fn short(rule: &str) -> String {
         line.map(|value| value.trim_matches('"').to_owned())
     };
     let prefix = value("commandPrefix").map(|prefix| format!(" {prefix}")).unwrap_or_default();
-    format!("{} {}{prefix}", value("decision").expect("is there"), value("toolName").expect("is there"))
+    let redirection = if value("allowRedirection").as_deref() == Some("true") { " > <" } else { "" };
+    let (decision, tool) = (value("decision").expect("is there"), value("toolName").expect("is there"));
+    format!("{decision} {tool}{prefix}{redirection}")
 }
 
 #[test]
@@ -31,7 +33,7 @@ fn definitions_are_said_in_its_terms() {
     check(brief, &rules, &["the tool `Write(src/**)`", "the tool `Frob`", "`Edit` only after asking"]);
     // What cannot be said is not allowed, and forbidden as a whole.
     let brief = json!({ "tools": ["Bash"], "disallowed_tools": ["Bash(*--force*)"] });
-    check(brief, &["allow run_shell_command", "deny run_shell_command"], &["`Bash(*--force*)` forbidden"]);
+    check(brief, &["allow run_shell_command > <", "deny run_shell_command"], &["`Bash(*--force*)` forbidden"]);
     let brief = json!({ "tools": ["Read"], "rules": [
         { "action": "allow", "tool": "read", "pattern": "*" }, { "action": "deny", "tool": "read", "pattern": "*.env" },
     ] });
@@ -42,7 +44,7 @@ fn definitions_are_said_in_its_terms() {
     // Nor does it search where it must not read everything, and its commands are told of.
     let brief = json!({ "tools": ["Read", "Grep", "Bash"], "disallowed_tools": ["Read"] });
     let searches = |may: &str| ["grep_search", "search_file_content"].map(|name| format!("{may} {name}"));
-    let run = vec!["allow run_shell_command".to_owned()];
+    let run = vec!["allow run_shell_command > <".to_owned()];
     let rules = [&reads("allow")[..], &searches("allow"), &run, &reads("deny"), &searches("deny")].concat();
     let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
     check(brief, &rules, &["what bounds reading, for commands", "searches in files"]);
@@ -51,7 +53,9 @@ fn definitions_are_said_in_its_terms() {
     check(brief, &[&["allow run_shell_command git log"][..], &deny].concat(), &["the tool `Bash(git log:*)`"]);
     let brief = json!({ "tools": ["Write"], "readonly": true });
     check(brief, &["allow write_file", "deny replace", "deny write_file", "deny run_shell_command"], &[]);
-    let all: Vec<String> = TOOLS.iter().flat_map(|(_, names)| *names).map(|name| format!("allow {name}")).collect();
+    let redirection = |name: &str| if name == "run_shell_command" { " > <" } else { "" };
+    let names = TOOLS.iter().flat_map(|(_, names)| *names);
+    let all: Vec<String> = names.map(|name| format!("allow {name}{}", redirection(name))).collect();
     let all: Vec<&str> = all.iter().map(String::as_str).collect();
     check(json!({ "tools": ["*"] }), &all, &[]);
     check(json!({ "rules": [{ "action": "allow", "tool": "*" }] }), &all, &[]);
