@@ -150,9 +150,20 @@ fn list(book: &Book, asking: &[Asked<'_>], as_json: bool) -> Result<u8, Failure>
     Ok(0)
 }
 
+/// Who it is where no variable says so.
+#[cfg(unix)]
+fn user() -> String {
+    format!("the user {}", rustix::process::getuid().as_raw())
+}
+
+#[cfg(not(unix))]
+fn user() -> String {
+    "unknown".to_owned()
+}
+
 fn allow(book: &Book, asking: Vec<Asked<'_>>, as_json: bool) -> Result<u8, Failure> {
     let (before, _) = book.all().map_err(unusable)?;
-    let by = ["USER", "LOGNAME", "USERNAME"].iter().find_map(|name| env(name)).unwrap_or_else(|| "unknown".to_owned());
+    let by = ["USER", "LOGNAME", "USERNAME"].iter().find_map(|name| env(name)).unwrap_or_else(user);
     for asked in &asking {
         if asked.ruled.is_empty() {
             talk(&format!("`{}` names no command and no server: there is nothing to trust", asked.definition.id));

@@ -106,6 +106,13 @@ pub(in crate::cli) async fn model(places: &Places, args: &ModelArgs) -> Result<u
         change.diff.iter().for_each(|line| say(line));
         change.told.iter().for_each(|line| talk(line));
     }
+    if !plan.has_pasted_key() && old.as_deref() == Some(&change.text) {
+        match args.json {
+            true => say(&told(&plan, &place, &change, tried.as_ref(), None, false).to_string()),
+            false => talk(&format!("{} has it already; nothing was written", place.config.display())),
+        }
+        return Ok(0);
+    }
     let writes =
         args.write || (asks && ask::Dialog::of_terminal().may(&format!("Write this into {}?", place.config.display())));
     if !writes {

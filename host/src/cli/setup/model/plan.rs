@@ -117,6 +117,11 @@ impl Plan {
         entry
     }
 
+    /// Whether its key was pasted, and is in no place yet.
+    pub(super) fn has_pasted_key(&self) -> bool {
+        matches!(self, Self::Model { key: Some(Key::Pasted(_)), .. })
+    }
+
     /// The same with a key that was pasted in a variable, and that key.
     pub(super) fn for_test(&self) -> (Self, Option<Secret>) {
         match self.clone() {

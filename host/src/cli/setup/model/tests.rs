@@ -56,6 +56,24 @@ fn a_configuration_gets_an_entry_and_a_default() {
     // An entry of that name.
     let replace = ModelArgs { replace: true, ..ModelArgs::default() };
     check(old, &model("b"), &plain, "c.toml has [models.b] already; choose another --name, or give --replace");
+    // The same once more is no fault, however it is laid out; a default can still come to it.
+    let same = "default_model = \"a\"\n[models]\na = { model = 'm-1', api_key_env = \"K\", provider = \"anthropic\" } # mine\n";
+    check(same, &model("a"), &plain, "");
+    check(
+        "[models.a]\nprovider = \"anthropic\"\nmodel = \"m-1\"\napi_key_env = \"K\"\n",
+        &model("a"),
+        &plain,
+        "+ default_model = \"a\"\n+ ",
+    );
+    check("[models.a]\nprovider = \"anthropic\"\nmodel = \"m-1\"\napi_key_env = \"OTHER\"\n", &model("a"), &plain, {
+        "c.toml has [models.a] already; choose another --name, or give --replace"
+    });
+    check(
+        "default_runner = \"claude\"\n[runners.claude]\nagent = \"claude\"\nenv = [\"CLAUDE_CODE_OAUTH_TOKEN\"]\n",
+        &agent(),
+        &plain,
+        "",
+    );
     let anew = "- provider = \"openai\"\n- model = \"x\"\n+ provider = \"anthropic\"\n+ model = \"m-1\"\n+ api_key_env = \"K\"";
     check(old, &model("b"), &replace, anew);
     // A model beside an agent that runs all.

@@ -38,11 +38,14 @@ pub(super) fn change(old: Option<&str>, path: &Path, plan: &Plan, args: &ModelAr
     let (under, name) = (plan.under(), plan.name());
     let entries = document.entry(under).or_insert_with(|| implicit(Table::new()));
     let entries = entries.as_table_like_mut().ok_or_else(laid_out)?;
-    if entries.contains_key(name) && !args.replace {
+    // The same once more is no fault, but for a key that was pasted: its entry names a file, and not what is in that.
+    let same = json_of(entries.get(name)).is_some_and(|entry| entry == Value::Object(plan.entry()));
+    if entries.contains_key(name) && !args.replace && (!same || plan.has_pasted_key()) {
         return Err(format!("{shown} has [{under}.{name}] already; choose another --name, or give --replace"));
     }
     let mut told = Vec::new();
     match entries.get_mut(name).and_then(Item::as_table_like_mut) {
+        Some(_) if same => {}
         Some(entry) => fill(entry, &plan.entry()).ok_or_else(laid_out)?,
         None => {
             let mut table = Table::new();
@@ -86,6 +89,12 @@ pub(super) fn change(old: Option<&str>, path: &Path, plan: &Plan, args: &ModelAr
     kept(old, &text, plan).ok_or_else(laid_out)?;
     let diff = diff(old, &text);
     Ok(Change { text, diff, told })
+}
+
+/// An entry as JSON, where it is a table.
+fn json_of(entry: Option<&Item>) -> Option<Value> {
+    let entry = entry?.clone().into_table().ok()?;
+    toml::from_str(&DocumentMut::from(entry).to_string()).ok()
 }
 
 /// The model of a configuration that has only one.
