@@ -11,6 +11,7 @@ what was said; ends with 1 if one failed.
 import json
 import os
 import pathlib
+import shutil
 import signal
 import sys
 import tempfile
@@ -35,6 +36,13 @@ You are a worker. PROMPT-OF-THE-WORKER.
 """
 
 
+BOXED = WORKER.replace("name: Worker", "name: Boxed\nlauncher: box")
+SECRET = "SECRET-OF-THE-HOME"
+LOOKS = "x=..; cat $x/secret $x/config.toml $x/state/*; echo made > made; printf seen-from-the-box-%d 42"
+"""What is tried in a box: its user's file, the host's own, and the working folder; in words that no agent knows for a
+file outside of that."""
+
+
 def says(tools, results, texts):
     """The model of all four: what it does next."""
     told = "\n".join(texts)
@@ -46,6 +54,8 @@ def says(tools, results, texts):
         return f"I was told {'before' if 'TASK-ASK' in told else 'nothing before'}."
     if "TASK-SLEEP" in told:
         return call(shell, SLEEPS) if not results else "I have slept."
+    if "TASK-BOX" in told:
+        return call(shell, LOOKS) if not results else f"I saw: {results[-1]}"
     if not results:
         return call(shell, "printf from-the-shell-%d 42")
     if len(results) == 1:
@@ -67,6 +77,8 @@ class Bed:
         self.project.mkdir(parents=True)
         (home / "assistants").mkdir()
         (home / "assistants/worker.md").write_text(WORKER)
+        (home / "assistants/boxed.md").write_text(BOXED)
+        (home / "secret").write_text(SECRET)
         self.places = ["--state", home / "state", "--config", home / "config.toml", "--project", self.project]
         self.places += ["--assistants", home / "assistants"]
         kept = {key: value for key, value in os.environ.items() if key in ("PATH", "LANG")}
@@ -76,6 +88,15 @@ class Bed:
         self.env = {**kept, "HOME": str(home), "TMPDIR": str(home / "tmp"), **env}
         lines = [f'default_runner = "{name}"', f"[runners.{name}]", f'agent = "{name}"', f"program = {json.dumps(str(program))}"]
         lines += [f"env = {json.dumps(sorted(env))}", f"args = {json.dumps(args)}"]
+        lines += ["[launchers.box]", 'preset = "bwrap"', "network = true", "write = true"]
+        own = [home / path for path in OWN[name]]
+        for path in own:
+            path.mkdir(parents=True, exist_ok=True)
+        lines += [f"bind = {json.dumps([str(path) for path in own])}"]
+        lines += [f"bind_read = {json.dumps([str(path) for path in shown(program, home)])}"]
+        if name == "codex" and os.getuid() == 0:
+            # It makes a sandbox of its own in the box, which root without rights cannot.
+            lines += ['options = ["--uid", "1000", "--gid", "1000"]']
         (home / "config.toml").write_text("\n".join(lines) + "\n")
         # What runs commands is given when the user has allowed it.
         self.ours("trust", "--all")
@@ -88,8 +109,8 @@ class Bed:
     def lines(self, *command):
         return [json.loads(line) for line in self.ours(*command, "--json").splitlines()]
 
-    def spawn(self, task):
-        [spawned] = self.lines("spawn", task, "--assistant", "worker")
+    def spawn(self, task, assistant="worker"):
+        [spawned] = self.lines("spawn", task, "--assistant", assistant)
         return spawned["process_id"]
 
     def ended(self, process):
@@ -146,6 +167,25 @@ def of_gemini(home, url):
 SET_UP = {"claude": of_anthropic, "codex": of_codex, "opencode": of_opencode, "gemini": of_gemini}
 
 
+OWN = {
+    "claude": [".claude"],
+    "codex": [".codex"],
+    "opencode": [".local/share/opencode"],
+    "gemini": [".gemini"],
+}
+"""Where the agents keep what is theirs, below the home."""
+
+
+def shown(program, home):
+    """What has to be seen in a box so that an agent starts there: nothing below the homes of users is."""
+    real = program.resolve()
+    yield program.parent
+    yield next(folder for folder in real.parents if folder.name == "node_modules")
+    if node := shutil.which("node"):
+        yield pathlib.Path(node).resolve().parent.parent
+    yield from home.glob("opencode.json")
+
+
 def asks_and_uses_the_answer(machine, model):
     process = machine.process = machine.spawn("TASK-ASK: look, ask, and tell.")
     question = machine.until("a question", process, lambda: json.loads(machine.ours("questions", "--json"))["questions"])[0]
@@ -171,6 +211,16 @@ def goes_on_where_it_ended(machine, _model):
     row = machine.ended(resumed["process_id"])
     assert row["status"] == "finished", row
     assert "I was told before." in machine.ours("logs", resumed["process_id"], "--json"), machine.ours("logs", resumed["process_id"])
+
+
+def works_in_a_box(machine, _model):
+    process = machine.spawn("TASK-BOX: look around.", "boxed")
+    row = machine.ended(process)
+    log = machine.ours("logs", process, "--json", fails=True)
+    assert row["status"] == "finished", (row, log)
+    assert "seen-from-the-box-42" in log, log
+    assert SECRET not in log and "default_runner" not in log and "SQLite" not in log, log
+    assert (machine.project / "made").read_text() == "made\n"
 
 
 def is_cancelled(machine, _model):
@@ -245,6 +295,7 @@ CHECKS = [
     asks_and_uses_the_answer,
     tells_what_it_did_and_used,
     goes_on_where_it_ended,
+    works_in_a_box,
     is_cancelled,
     dies_with_its_runner,
     fails_with_its_agent,
