@@ -140,7 +140,7 @@ async fn a_cancelled_run_is_answered_with_what_there_is() {
         assert_eq!(run.await.expect("ends"), "cancelled: Half.");
         // What that has cost, it has not told.
         assert_eq!(host.lines().last().map(String::as_str), Some(UNKNOWN));
-        assert!(begun.elapsed().as_millis() < 3_000, "within the grace: {:?}", begun.elapsed());
+        assert!(begun.elapsed().as_millis() < 10_000, "took {:?}", begun.elapsed());
         // There may be no further run: it stays the host's, and is given once where it comes again.
         let refused = late.await.expect("ends").expect_err("is refused");
         assert!(refused.to_string().contains("the agent did not take the message"), "{refused}");

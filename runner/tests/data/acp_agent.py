@@ -198,7 +198,7 @@ def prompt(message):
         sys.stderr.write("one\nno key\n")
         sys.stderr.flush()
         # Until that is read.
-        time.sleep(0.5)
+        time.sleep(2)
         end(message)
     elif MODE.startswith("ends-"):
         say("so far")
@@ -276,7 +276,7 @@ def prompt(message):
     elif MODE == "hesitates":
         say("one ")
         # Until what it has said is told.
-        time.sleep(3)
+        time.sleep(8)
         say("and two")
         waiting = message
     elif MODE == "deaf":

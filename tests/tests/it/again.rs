@@ -194,7 +194,7 @@ async fn a_question_ends_all_waits_of_a_turn() {
     let parent = json!([
         { "tool_calls": [call("spawn_assistant", json!({ "assistant_id": "child", "query": "help" }))] },
         // The question comes while the model thinks: the first call finds it, the second one has to hear of it.
-        { "delay_ms": 1_500, "tool_calls": [recv("{{spawn_assistant.thread_id}}"), recv("{{id_after.thread_id}}")] },
+        { "delay_ms": 6_000, "tool_calls": [recv("{{spawn_assistant.thread_id}}"), recv("{{id_after.thread_id}}")] },
         { "tool_calls": [
             call("reply_assistant", json!({ "process_id": child, "answer": "seven" })),
             call("wait_assistant", json!({ "process_ids": [child], "mode": "all", "wait_ms": 600_000 })),
@@ -202,7 +202,7 @@ async fn a_question_ends_all_waits_of_a_turn() {
         { "text": "{{wait_assistant.events.last.content}}" },
     ]);
     let child = json!([
-        { "delay_ms": 300, "tool_calls": [call("ask_parent", json!({ "question": "how many?" }))] },
+        { "delay_ms": 1_500, "tool_calls": [call("ask_parent", json!({ "question": "how many?" }))] },
         { "text": "it is {{ask_parent.answer}}" },
     ]);
     let bed = bed(&[("parent", parent), ("child", child)]);
@@ -222,11 +222,12 @@ async fn a_question_of_a_detached_run_goes_to_the_session_with_it() {
         { "text": "not my business: {{spawn_assistant.process_id}}" },
     ]);
     let child = json!([
-        { "tool_calls": [call("ask_parent", json!({ "question": "how many?" }))] },
+        // When its parent waits.
+        { "delay_ms": 2_000, "tool_calls": [call("ask_parent", json!({ "question": "how many?" }))] },
         { "text": "it is {{ask_parent.answer}}" },
     ]);
     let mut bed = bed(&[("parent", parent), ("child", child)]);
-    bed.limits.answer_wait_ms = 2_000;
+    bed.limits.answer_wait_ms = 8_000;
     let client = bed.open().await;
     let before = client.call("wait_assistant", json!({})).await["next_cursor"].clone();
     let spawned = client.spawn("parent", "go").await;
@@ -244,7 +245,7 @@ async fn a_question_of_a_detached_run_goes_to_the_session_with_it() {
     let asked = &pending["questions"][0];
     assert_eq!(asked["question"], "how many?", "{pending}");
     // A process would have stalled by then; a person may take longer.
-    tokio::time::sleep(std::time::Duration::from_millis(2_500)).await;
+    tokio::time::sleep(std::time::Duration::from_millis(8_500)).await;
     client.call("reply_assistant", json!({ "process_id": asked["process_id"], "answer": "seven" })).await;
     assert_eq!(client.end(asked).await["status"], "finished");
     let log = client.call("read_log", json!({ "process_id": asked["process_id"], "transcript": true })).await;

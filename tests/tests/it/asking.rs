@@ -207,7 +207,7 @@ async fn a_detached_run_outlives_its_parent() {
         { "tool_calls": [call("spawn_assistant", json!({ "assistant_id": "child", "query": "help", "detached": true }))] },
         { "text": "off it goes: {{spawn_assistant.process_id}}" },
     ]);
-    let child = json!([{ "text": "made it", "delay_ms": 700 }]);
+    let child = json!([{ "text": "made it", "delay_ms": 4_000 }]);
     let bed = bed(&[("parent", SPAWNING, parent), ("child", TALKING, child)]);
     let client = bed.open().await;
     let spawned = client.spawn("parent", "go").await;

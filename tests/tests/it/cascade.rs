@@ -77,7 +77,7 @@ async fn nothing_left(client: &Client, state: &Path) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(SOON, look).await.unwrap_or_else(|_| panic!("these are left: {:?}", runners_of(state)));
+    tokio::time::timeout(3 * SOON, look).await.unwrap_or_else(|_| panic!("these are left: {:?}", runners_of(state)));
 }
 
 /// An assistant that spawns five more of its kind in each of its turns, and then does nothing.

@@ -70,7 +70,11 @@ async fn kill_9_loses_nothing_and_leaves_nothing() {
         sent.push(answer["message_id"].clone());
     }
     let state = bed.state().canonicalize().expect("the state");
-    assert!(runners_of(&state).len() >= 4, "a host and three runners");
+    let begun = Instant::now();
+    while runners_of(&state).len() < 4 {
+        assert!(begun.elapsed() < SOON, "a host and three runners: {:?}", runners_of(&state));
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 
     let second = bed.try_open().await.err().expect("the state is held").to_string();
     assert!(second.contains(&format!("process {pid}")), "{second}");

@@ -67,7 +67,8 @@ async fn two_hosts_never_share_a_state() {
     assert!(matches!(bed.try_open().await.err(), Some(OpenError::Held { .. })), "one host holds it");
     first.host.close().await;
     drop(first);
-    bed.try_open().await.expect("it is free again").close().await;
+    // Soon: what another test forks meanwhile keeps the lock until it has become its program.
+    bed.open().await.host.close().await;
 }
 
 #[test]
@@ -201,7 +202,7 @@ async fn ten_megabytes_go_over_the_pipe_and_nothing_on_the_command_line() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn much_output_is_bounded_and_the_result_is_kept() {
-    const FLOOD: usize = 64 * 1024 * 1024;
+    const FLOOD: usize = 32 * 1024 * 1024;
     let mut bed = bed(json!([{ "text": "unused" }]));
     let file = bed.dir.path().join("transcript.jsonl");
     let flood = format!(
@@ -240,7 +241,7 @@ async fn much_output_is_bounded_and_the_result_is_kept() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_spawn_is_answered_at_once() {
-    let bed = bed(json!([{ "text": "late, but here", "delay_ms": 1_500 }]));
+    let bed = bed(json!([{ "text": "late, but here", "delay_ms": 8_000 }]));
     let client = bed.open().await;
     let spawned = client.spawn("x", "go").await;
     assert!(spawned["result"].is_null() && spawned["status"] != "finished", "{spawned}");
@@ -269,7 +270,7 @@ async fn a_time_out_tells_the_parent_what_there_was() {
     let files = [("x.md", assistant("x", "spawn_assistant")), ("child.md", assistant("child", ""))];
     let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (*name, text.as_str())).collect();
     let mut bed = Bed::new(RUNNER, &files, &steps);
-    bed.limits.wall_ms = 5_000;
+    bed.limits.wall_ms = 12_000;
     let client = bed.open().await;
     let spawned = client.spawn("x", "go").await;
     client.until(&spawned, "waiting").await;

@@ -16,7 +16,7 @@ fn bed(transcript: &str) -> Bed {
         &script(&[("x", json!([{ "text": "hi" }]))]),
     );
     bed.runner.args = vec![file.into()];
-    bed.limits.launch_ms = 2_000;
+    bed.limits.launch_ms = 30_000;
     bed.limits.grace_ms = 300;
     bed.limits.shutdown_ms = 500;
     bed

@@ -61,8 +61,8 @@ async fn a_waiting_call_tells_what_the_process_does() {
     while let Ok((at, one)) = told.try_recv() {
         if let Some((before, progress)) = last {
             assert!(one.progress > progress, "it grows");
-            // What is sent a second later may come a little less than that later.
-            assert!((at - before).as_millis() > 800, "at most one a second");
+            // What is sent a second later may come less than that later: the one before may have come late.
+            assert!((at - before).as_millis() > 300, "at most one a second");
         }
         last = Some((at, one.progress));
         lines.push(one.message.expect("words"));

@@ -166,7 +166,7 @@ async fn a_list_of_questions_hands_them_over_with_what_was_written_before() {
     let parent = json!([
         { "tool_calls": [spawn(0)] },
         // The child writes and asks while the model thinks.
-        { "delay_ms": 1_500, "tool_calls": [call("get_pending_questions", json!({}))] },
+        { "delay_ms": 8_000, "tool_calls": [call("get_pending_questions", json!({}))] },
         { "tool_calls": [
             call("reply_assistant", json!({ "process_id": "{{spawn_assistant.process_id}}", "answer": "seven" })),
             call("wait_assistant", json!({ "mode": "all", "wait_ms": 600_000 })),

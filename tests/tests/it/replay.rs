@@ -110,7 +110,7 @@ fn all() -> Vec<(&'static str, Value)> {
         (
             "listens",
             json!([
-                { "text": "I look.", "delay_ms": 150, "tool_calls": [read("a.txt")] }, { "text": "I have heard it." },
+                { "text": "I look.", "delay_ms": 2_000, "tool_calls": [read("a.txt")] }, { "text": "I have heard it." },
             ]),
         ),
         ("hangs", json!([{ "text": "on", "tool_calls": [read("a.txt")] }, { "hang": true }])),

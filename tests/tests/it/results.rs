@@ -250,7 +250,7 @@ async fn who_waits_for_its_child_has_not_answered() {
         { "text": "I wait." },
         answer(json!({ "score": 5 })),
     ]);
-    let child = json!([{ "text": "helped", "delay_ms": 300 }]);
+    let child = json!([{ "text": "helped", "delay_ms": 3_000 }]);
     let files = [("child.md", assistant("child", "recv_message")), ("scores.md", SCORES.to_owned())];
     let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (*name, text.as_str())).collect();
     let mut bed = Bed::new(RUNNER, &files, &script(&[("scores", steps), ("child", child)]));

@@ -172,5 +172,7 @@ fn a_run_outlives_the_command_that_began_it() {
     assert!(lines.map_while(Result::ok).any(|line| line.contains("asks s")), "it asks its model");
     run.kill().expect("killed");
     run.wait().expect("it ends");
-    check(&doors, &["wait"], 0, &["slow: the slow result"], "");
+    let listed = json_of(&check(&doors, &["ps", "--json"], 0, &[], ""));
+    let process = listed["items"][0]["process_id"].as_str().expect("an id");
+    check(&doors, &["wait", process], 0, &["slow: the slow result"], "");
 }

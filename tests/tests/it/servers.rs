@@ -225,14 +225,14 @@ async fn progress_is_that_of_the_process_and_a_cancel_reaches_the_server() {
 async fn a_call_that_takes_too_long_is_cancelled_at_the_server() {
     let dir = tempfile::tempdir().expect("a folder");
     let note = dir.path().join("note");
-    let servers = server(&["honest"], ", timeoutMs: 300");
+    let servers = server(&["honest"], ", timeoutMs: 2000");
     let steps = calls(&[("s__wait", json!({ "text": note })), ("s__echo", json!({ "text": "still there" }))]);
     let served = Served::new(&[definition("a", &servers)], &[("a", steps)], Limits::default()).await;
     let spawned = served.client.spawn("a", "go").await;
     served.client.end(&spawned).await;
     assert_eq!(served.client.mail(&spawned).await, ["still there"]);
     let told = json!(events(served.host(), &spawned, Kind::Server).await).to_string();
-    assert!(told.contains("did not answer within 300 ms"), "{told}");
+    assert!(told.contains("did not answer within 2000 ms"), "{told}");
     until("the server notes it", || note.exists()).await;
 }
 

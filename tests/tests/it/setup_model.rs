@@ -90,11 +90,13 @@ async fn a_model_is_tried_and_written_and_all_else_stays() {
     }
     assert_eq!(std::fs::read_to_string(dir.path().join("config.toml.bak")).expect("kept"), BEFORE);
 
-    // One of that name is written over only where that is said.
+    // The same once more is no fault; another one of that name is written over only where that is said.
     let (code, _, said) = setup(dir.path(), &[&args[..], &["--no-test"]].concat(), &[]).await;
+    assert_eq!((code, said.contains("has it already; nothing was written")), (Some(0), true), "{said}");
+    let again = ["anthropic", "--model", "m-3", "--base-url", &base, "--key-file", "my.key", "--write", "--no-test"];
+    let (code, _, said) = setup(dir.path(), &again, &[]).await;
     assert_eq!((code, said.contains("has [models.anthropic] already")), (Some(1), true), "{said}");
     assert_eq!(config(&dir), after);
-    let again = ["anthropic", "--model", "m-3", "--base-url", &base, "--key-file", "my.key", "--write", "--no-test"];
     let (code, out, said) = setup(dir.path(), &[&again[..], &["--replace", "--default"]].concat(), &[]).await;
     assert_eq!(code, Some(0), "{out}{said}");
     assert!(out.contains("- model = \"m-2\"") && out.contains("+ model = \"m-3\""), "{out}");
@@ -212,7 +214,7 @@ async fn an_agent_that_does_not_reach_its_model_says_so() {
     ];
     let says: String = lines.iter().map(|line| format!("echo '{line}'\n")).collect();
     let script = format!("#!/bin/sh\nwhile read -r line; do :; done\n{says}echo 'no route' >&2\nexit 1\n");
-    std::fs::write(dir.path().join("bin/claude"), script).expect("a file");
+    programs::write(&dir.path().join("bin/claude"), &script);
     let (code, out, said) = setup(dir.path(), &["claude", "--write"], &[]).await;
     assert_eq!((code, dir.path().join("config.toml").exists()), (Some(1), false), "{out}{said}");
     for words in [

@@ -81,7 +81,7 @@ async fn a_childs_end_wakes_a_parent_that_had_already_answered() {
         { "text": "I wait." },
         { "text": "then: {{last_user}}" },
     ]);
-    let bed = family(steps, json!([{ "text": "42", "delay_ms": 300 }]));
+    let bed = family(steps, json!([{ "text": "42", "delay_ms": 3_000 }]));
     let client = bed.open().await;
     let spawned = client.spawn("parent", "go").await;
     let ended = client.end(&spawned).await;

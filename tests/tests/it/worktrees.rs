@@ -311,7 +311,8 @@ async fn a_child_with_isolation_begins_at_what_its_parent_has_committed() {
     let log = client.call("read_log", asked).await.to_string();
     assert!(log.contains("read by the parent"), "{log}");
     assert_eq!(kept(&client, &spawned).await["holds"], "1 commit");
-    assert_eq!(git(&bed.project(), &["for-each-ref", "refs/heads/assistant"]).lines().count(), 1, "that of y is gone");
+    let branches = || git(&bed.project(), &["for-each-ref", "refs/heads/assistant"]).lines().count();
+    until("that of y only is gone", || branches() == 1).await;
     client.host.close().await;
 }
 

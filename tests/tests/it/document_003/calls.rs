@@ -34,7 +34,7 @@ async fn row_3_1_exactly_one_tool_named_and_described_by_the_file() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn row_3_1_a_call_lasts_as_long_as_its_run_and_tells_progress_every_five_seconds() {
-    let shop = Shop::new(json!([{ "text": "at last", "delay_ms": 11_500 }]));
+    let shop = Shop::new(json!([{ "text": "at last", "delay_ms": 14_000 }]));
     let mut client = shop.client().await;
     let (said, run) = client.must(json!({ "prompt": "think" })).await;
     assert_eq!(said, "at last");

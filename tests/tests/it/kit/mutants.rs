@@ -14,9 +14,9 @@ use futures::StreamExt;
 use crate::FAKE_RUNNER;
 
 /// Runners that are tried at once.
-const AT_ONCE: usize = 8;
+const AT_ONCE: usize = 6;
 /// How long is waited for a mutant; what it does not do, it never does.
-const MUTANT_WAIT: Duration = Duration::from_secs(3);
+const MUTANT_WAIT: Duration = Duration::from_secs(5);
 
 fn agent(fault: Option<&str>) -> RunnerCommand {
     let args = ["agent"].into_iter().chain(fault).map(Into::into).collect();

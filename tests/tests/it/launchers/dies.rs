@@ -71,7 +71,9 @@ async fn what_a_killed_process_has_elsewhere_is_ended_by_its_kill() {
     );
     let mut bed = bed(&launcher, "", json!([{ "hang": true }]));
     bed.limits.shutdown_ms = 100;
-    bed.runner = assistant_host::launcher::RunnerCommand::new(crate::PUPPET);
+    // One that stays: what has left its group by then is not killed with it.
+    let stays = ("sleep".into(), vec!["1000".into()]);
+    bed.runner = assistant_host::launcher::RunnerCommand { program: stays.0, args: stays.1 };
     let client = bed.open().await;
     let spawned = client.spawn("x", "go").await;
     let process = spawned["process_id"].as_str().expect("an id").to_owned();

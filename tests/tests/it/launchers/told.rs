@@ -18,7 +18,7 @@ fn ran(config: &str, args: &[&str]) -> (String, String) {
 
 const CONFIG: &str = "default_launcher = \"plain\"\n[launchers.plain]\npreset = \"local\"\n[launchers.gone]\n\
                       argv = [\"no-such-engine\", \"{runner}\"]\n[launchers.deaf]\nargv = [\"sleep\", \"1000\", \"{runner}\"]\n\
-                      launch_ms = 300\n[launchers.broken]\nargv = [\"sh\", \"-c\", \"echo no luck >&2; exit 3\", \"{runner}\"]\n";
+                      launch_ms = 10000\n[launchers.broken]\nargv = [\"sh\", \"-c\", \"echo no luck >&2; exit 3\", \"{runner}\"]\n";
 
 #[test]
 fn doctor_starts_a_runner_by_each() {
@@ -104,12 +104,12 @@ async fn a_program_that_is_not_there_fails_the_start_with_what_to_do() {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_is_too_slow_is_told_with_what_it_said() {
     let launcher =
-        "argv = [\"sh\", \"-c\", \"echo waiting for a node >&2; exec sleep 1000\", \"{runner}\"]\nlaunch_ms = 300";
+        "argv = [\"sh\", \"-c\", \"echo waiting for a node >&2; exec sleep 1000\", \"{runner}\"]\nlaunch_ms = 3000";
     let bed = bed(launcher, "", json!([{ "text": "done" }]));
     let client = bed.open().await;
     let (_, seen) = run(&client).await;
     let error = seen["error"].as_str().unwrap_or_default();
-    for part in ["within 300 ms", "raise `launch_ms` of [launchers.there]", "it said: waiting for a node"] {
+    for part in ["within 3000 ms", "raise `launch_ms` of [launchers.there]", "it said: waiting for a node"] {
         assert!(error.contains(part), "{part}: {seen}");
     }
     client.host.close().await;

@@ -90,7 +90,7 @@ async fn the_first_difference_is_named() {
         let lines: Vec<String> = beginning().iter().chain(&steps).map(Value::to_string).collect();
         std::fs::write(&transcript, lines.join("\n")).expect("written");
         let runner = RunnerCommand { program: FAKE_RUNNER.into(), args: vec![transcript.into()] };
-        let how = How { wait: Duration::from_secs(1), ..How::default() };
+        let how = How { wait: Duration::from_secs(5), ..How::default() };
         let report = replay(&recording, &runner, how).await.expect("it is played");
         let Some(what) = what else { return assert!(report.identical(), "{name}: {report}") };
         let found = report.difference.as_ref().unwrap_or_else(|| panic!("{name} is the same"));
@@ -137,7 +137,7 @@ async fn the_first_difference_is_named() {
     let steps = vec![asks(1, &asked[0]), has(1), ends("done"), eof()];
     check("no calls", steps, Some(What::Missing), &first, "", "run 1 was answered instead").await;
     let steps = vec![asks(1, &asked[0]), has(1), calls(2, "call_0_0", "a.txt"), eof()];
-    check("one call", steps, Some(What::Missing), "the call call_0_1 of read_file", "", "nothing came for 1000 ms")
+    check("one call", steps, Some(What::Missing), "the call call_0_1 of read_file", "", "nothing came for 5000 ms")
         .await;
     let text = "/messages/3/content/0/content/0/text";
     // Which of the two was answered first is not told.
@@ -175,7 +175,7 @@ async fn what_is_no_runner_is_told() {
     let (bed, recording) = recorded().await;
     let nowhere = replay(&recording, &RunnerCommand::new("/nowhere/runner"), How::default()).await;
     assert!(nowhere.expect_err("it does not start").to_string().contains("cannot start /nowhere/runner"));
-    let how = How { wait: Duration::from_secs(1), ..How::default() };
+    let how = How { wait: Duration::from_secs(5), ..How::default() };
     let mute = RunnerCommand { program: "sleep".into(), args: vec!["60".into()] };
     let report = replay(&recording, &mute, how.clone()).await.expect("it is played");
     assert!(report.to_string().starts_with("the answer to initialize did not come"), "{report}");

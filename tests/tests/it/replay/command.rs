@@ -47,10 +47,10 @@ fn a_process_is_played_by_its_id_or_from_a_file() {
     check(&doors, &["replay", &file, "--runner", RUNNER], 0, same, "");
     doors.configure("");
     let lazy = format!("{}/transcripts/lazy.jsonl", env!("CARGO_MANIFEST_DIR"));
-    let json = behind(&doors, &["replay", &file, "--json", "--wait-ms", "1000", "--", FAKE_RUNNER, &lazy], 1, "");
+    let json = behind(&doors, &["replay", &file, "--json", "--wait-ms", "5000", "--", FAKE_RUNNER, &lazy], 1, "");
     let told: Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!((&told["identical"], &told["difference"]["place"]), (&json!(false), &json!("model call 1")), "{told}");
-    behind(&doors, &["replay", &file, "--wait-ms", "1000", "--runner", FAKE_RUNNER, "--", &lazy], 1, "model call 1");
+    behind(&doors, &["replay", &file, "--wait-ms", "5000", "--runner", FAKE_RUNNER, "--", &lazy], 1, "model call 1");
     behind(
         &doors,
         &["replay", &file, "--", "/bin/sh", "-c", "while echo hello; do :; done"],

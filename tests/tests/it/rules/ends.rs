@@ -203,7 +203,7 @@ async fn no_barging() {
     let second = stage.client.spawn("one", "second").await;
     assert_eq!(second["status"], "queued");
     // The supervisor has looked at it, and looks again when the slot is free.
-    stage.gate.quiet(300).await;
+    stage.gate.quiet(2_000).await;
     let mut held = stage.gate.hold(0);
     puppet.ends("done");
     held.reached().await;

@@ -108,7 +108,7 @@ const REFUSES: &str =
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_does_not_come_up_fails_its_process_and_another_one_goes_on_with_it() {
     let mut bed = named_bed();
-    bed.limits.launch_ms = 3_000;
+    bed.limits.launch_ms = 10_000;
     let shell = |script: &str| {
         Runner::from(RunnerCommand { program: "/bin/sh".into(), args: vec!["-c".into(), script.into()] })
     };
@@ -131,7 +131,7 @@ async fn one_that_does_not_come_up_fails_its_process_and_another_one_goes_on_wit
     };
     check("gone", "launch_failed", &["the runner `gone`: cannot start no-such-program: No such file"]).await;
     check("mute", "launch_failed", &["the runner `mute`: ", "no luck"]).await;
-    check("deaf", "launch_failed", &["the runner `deaf`: ", "did not answer `initialize` within 3000 ms"]).await;
+    check("deaf", "launch_failed", &["the runner `deaf`: ", "did not answer `initialize` within 10000 ms"]).await;
     check("other", "launch_failed", &["the runner `other`: ", "refused `initialize`: only version 9"]).await;
     check("loud", "launch_failed", &["the runner `loud`: ", "100 lines that are no messages; the first: hello"]).await;
     client.host.close().await;

@@ -81,7 +81,7 @@ async fn one_that_never_starts_is_put_off() {
 #[tokio::test]
 async fn one_that_has_died_is_told_so_while_its_next_start_is_put_off() {
     let steps = calls(&[("s__die", json!({})), ("s__echo", json!({ "text": "never" }))]);
-    let assistants = [definition("a", &server(&["honest"], ", timeoutMs: 450"))];
+    let assistants = [definition("a", &server(&["honest"], ", timeoutMs: 250"))];
     let served = Served::new(&assistants, &[("a", steps)], Limits::default()).await;
     let (_, told) = served.told("a").await;
     let want = "the server `s` died soon after its start, without an answer to a call; that was start 1 in a row, the next is in ";

@@ -85,9 +85,13 @@ async fn as_many_run_as_may() {
     let limits = Limits { servers_per_host: 1, ..Limits::default() };
     let steps = [("a", json!([{ "text": "{{system}}" }])), ("b", calls(&[("u__echo", json!({ "text": "b" }))]))];
     let served = Served::new(&[definition("a", &two), definition("b", &one)], &steps, limits).await;
-    let (_, told) = served.told("a").await;
+    let spawned = served.client.spawn("a", "go").await;
+    served.client.end(&spawned).await;
+    let told = json!(super::events(served.host(), &spawned, super::Kind::Server).await).to_string();
     assert!(told.contains("limit servers_per_host: 1 servers run"), "{told}");
-    // One that nobody uses makes room.
+    // One that nobody uses makes room: its servers are used until its runner has gone.
+    let gone = async { while !served.client.poll(&spawned).await["exit_code"].is_number() {} };
+    tokio::time::timeout(super::SOON, gone).await.expect("its runner exits");
     assert_eq!(served.run("b").await, "b");
     super::until("one runs", || served.servers().len() == 1).await;
 }
