@@ -15,6 +15,7 @@ use std::time::Duration;
 use assistant_protocol::ids::ProcessId;
 use tokio::sync::{Notify, OwnedMutexGuard, Semaphore};
 
+mod holds;
 mod make;
 mod repository;
 mod settle;

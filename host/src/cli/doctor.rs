@@ -1,6 +1,7 @@
 //! `doctor`: what this program works with here, what does not work, and what to do about it. It starts no host.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 use serde::Serialize;
@@ -11,8 +12,10 @@ use super::{FAILED, Failure, Places, start, steer, system};
 use crate::config::Config;
 use crate::door::Address;
 use crate::door::hello::Status;
-use crate::model::variables_of_keys;
-use crate::registry::{Diagnostic, Severity, SourceDir};
+use crate::model::{Models, variables_of_keys};
+use crate::registry::{Definition, Diagnostic, Severity, SourceDir};
+use crate::text::cut;
+use crate::tools;
 
 mod inside;
 mod launchers;
@@ -20,6 +23,9 @@ mod models;
 mod page;
 mod runners;
 mod servers;
+
+/// Characters of a list of assistants.
+const NAMES_CHARS_MAX: usize = 300;
 
 #[derive(Args)]
 pub(super) struct DoctorArgs {
@@ -315,10 +321,27 @@ fn look_at_assistants(report: &mut Report, setting: &Setting) {
     report.assistants.shadowed = registry.shadowed().len();
     report.assistants.skipped = registry.skipped().len();
     report.assistants.sources = sources;
+    look_at_their_places(report, setting, registry.assistants());
     if registry.assistants().is_empty() {
         let folder = setting.sources.first().map(|source| source.path.display().to_string()).unwrap_or_default();
         let hint = format!("put definitions (.md files) into {folder}, or name a folder of them with --assistants");
         report.problem("there are no assistants", hint);
+    }
+}
+
+/// Whether the runners and launchers that they name are there.
+fn look_at_their_places(report: &mut Report, setting: &Setting, assistants: &[Arc<Definition>]) {
+    // What is wrong with the models is told elsewhere.
+    let Ok(models) = Models::from_config(&setting.config, &open::env) else { return };
+    let table = tools::table(&setting.config.limits);
+    let stock = setting.stock(&table, &models);
+    let cannot = assistants.iter().filter(|one| stock.outfit(one).cannot_start()).map(|one| one.id.to_string());
+    let cannot: Vec<String> = cannot.collect();
+    if !cannot.is_empty() {
+        let names = cut(&cannot.join(", "), NAMES_CHARS_MAX);
+        let message =
+            format!("these assistants name a runner or a launcher that is not there, and cannot start: {names}");
+        report.problem(message, "`assistant-host check` tells which; correct the definitions, or configure them");
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use sha2::{Digest, Sha256};
 
 use super::{Config, ConfigError};
 use crate::launcher::presets::{self, Preset, Setting, When};
@@ -13,6 +14,8 @@ use crate::runners::OWN;
 
 /// The longest name of a launcher, bytes.
 const NAME_BYTES_MAX: usize = 64;
+/// How many bytes of a hash tell the options of launchers apart, each as two signs.
+const TAG_BYTES: usize = 4;
 /// Words of a command, and paths and variables of a list.
 const WORDS_MAX: usize = 500;
 
@@ -171,6 +174,12 @@ fn read(name: &str, written: &LauncherConfig, path: &dyn Fn(&Path) -> PathBuf) -
     Ok(launcher)
 }
 
+/// A few signs that are others for other options.
+fn tag(options: &[String]) -> String {
+    let digest = Sha256::digest(options.join("\0"));
+    digest.iter().take(TAG_BYTES).map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// The words of a preset, with what is written put in.
 fn rows(rows: &[(When, &str)], written: &LauncherConfig) -> Vec<Words> {
     let counts = |when: &When| match when {
@@ -185,6 +194,8 @@ fn rows(rows: &[(When, &str)], written: &LauncherConfig) -> Vec<Words> {
             return written.options.clone();
         }
         let mut word = word.to_owned();
+        // Connections that are opened with other options, another key perhaps, are others.
+        word = word.replace("{tag}", &tag(&written.options));
         for (placeholder, value) in
             [("{image}", &written.image), ("{host}", &written.host), ("{namespace}", &written.namespace)]
         {

@@ -58,8 +58,8 @@ pub(crate) async fn git(dir: &Path, mark: ProcessId, within: Duration, args: &[&
     asked(dir, mark, within, args, read).await
 }
 
-/// The same for what may be a long list whose entries end with a zero byte: those that begin so, bounded like all that is
-/// kept, and whether there are more.
+/// The same for what may be a long list whose entries end with a zero byte: those that begin with one of these, bounded like
+/// all that is kept, and whether there are more.
 ///
 /// # Errors
 /// [`GitError`].
@@ -68,7 +68,7 @@ pub(crate) async fn git_picking(
     mark: ProcessId,
     within: Duration,
     args: &[&str],
-    begins: &[u8],
+    begins: &[&[u8]],
 ) -> Result<(Vec<Vec<u8>>, bool), GitError> {
     asked(dir, mark, within, args, |stdout| pick(stdout, begins)).await
 }
@@ -127,7 +127,7 @@ async fn read(stream: Option<impl tokio::io::AsyncRead + Unpin>) -> Said {
     Said { text, cut: more > 0 }
 }
 
-async fn pick(stdout: Option<ChildStdout>, begins: &[u8]) -> (Vec<Vec<u8>>, bool) {
+async fn pick(stdout: Option<ChildStdout>, begins: &[&[u8]]) -> (Vec<Vec<u8>>, bool) {
     let (mut picked, mut bytes, mut cut) = (Vec::new(), 0, false);
     let Some(mut stdout) = stdout.map(BufReader::new) else { return (picked, cut) };
     loop {
@@ -140,7 +140,7 @@ async fn pick(stdout: Option<ChildStdout>, begins: &[u8]) -> (Vec<Vec<u8>>, bool
         if entry.last() == Some(&0) {
             entry.pop();
         }
-        if entry.starts_with(begins) {
+        if begins.iter().any(|one| entry.starts_with(one)) {
             bytes += entry.len() as u64;
             cut |= bytes > SAID_BYTES_MAX;
             if !cut {

@@ -154,7 +154,7 @@ pub const PRESETS: &[Preset] = &[
                 Always,
                 "ssh -T {options} -o BatchMode=yes -o ConnectTimeout=15 -o ServerAliveInterval=15 -o ServerAliveCountMax=4",
             ),
-            (Always, "-o ControlMaster=auto -o ControlPath={private}/%C -o ControlPersist=60"),
+            (Always, "-o ControlMaster=auto -o ControlPath={private}/{tag}-%C -o ControlPersist=60"),
             (Always, "-- {host} {shell}"),
         ],
         // What runs there ends when its stdin does.
@@ -201,7 +201,9 @@ pub const PRESETS: &[Preset] = &[
 ];
 
 /// Where a runner is that was brought into a container.
-pub const BROUGHT: &str = "/assistant-runner";
+///
+/// No image has anything there.
+pub const BROUGHT: &str = "/assistant-runner-of-the-host";
 /// Our runner, looked up over there.
 const IN_PATH: &str = "assistant-runner";
 

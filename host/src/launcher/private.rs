@@ -7,9 +7,9 @@ use crate::host::make_private;
 
 /// The folder in the state directory.
 const FOLDER: &str = "launch";
-/// The longest path of a folder in which a connection's socket has room, bytes: its name has 40, and 17 more while it is
+/// The longest path of a folder in which a connection's socket has room, bytes: its name has 49, and 17 more while it is
 /// made; the whole has at most 104.
-const PATH_BYTES_MAX: usize = 45;
+const PATH_BYTES_MAX: usize = 36;
 
 /// The folder, made where it is not there; a short path where that of the state directory is too long.
 pub(super) fn folder(state: &Path) -> Option<PathBuf> {

@@ -181,14 +181,14 @@ impl<'a> Assembly<'a> {
                 }
                 None => false,
             },
-            Field::Runner => match fields::text(node).filter(|name| !name.is_empty()) {
+            Field::Runner => match fields::place(node) {
                 Some(name) => {
                     definition.runner = Some(name);
                     true
                 }
                 None => false,
             },
-            Field::Launcher => match fields::text(node).filter(|name| !name.is_empty()) {
+            Field::Launcher => match fields::place(node) {
                 Some(name) => {
                     definition.launcher = Some(name);
                     true

@@ -2,16 +2,30 @@
 
 use super::access::bare;
 use super::yaml::{Kind, Node};
+use crate::text::cut;
 
+/// Characters of what stands where a name should be.
+const PLACE_SHOWN_CHARS_MAX: usize = 100;
 /// Most entries of a list that a definition may have.
 pub(super) const LIST_MAX: usize = 256;
 
-/// Whether each run has a git worktree of its own: `worktree`, or a word for no isolation.
+/// Whether each run has a git worktree of its own: `worktree`, or a word for no isolation. Whoever asks for one that is not
+/// known here does not mean the folder of the user: that gets a worktree too.
 pub(super) fn isolation(node: &Node) -> Option<bool> {
-    match (text(node)?.trim().to_lowercase().as_str(), node.truth()) {
-        ("worktree" | "git-worktree" | "git_worktree", _) => Some(true),
-        ("none", _) | (_, Some(false)) => Some(false),
-        _ => None,
+    if node.is_null() {
+        return None;
+    }
+    let text = text(node).map(|text| text.trim().to_lowercase());
+    Some(!matches!((text.as_deref(), node.truth()), (Some("" | "none"), _) | (_, Some(false))))
+}
+
+/// A name that decides where or by what an assistant is run. What is no name is kept as it stands: nothing is called so, and
+/// the assistant is not started elsewhere than its author meant.
+pub(super) fn place(node: &Node) -> Option<String> {
+    match text(node) {
+        Some(name) => Some(name).filter(|name| !name.is_empty()),
+        None if node.is_null() => None,
+        None => Some(cut(&node.json().to_string(), PLACE_SHOWN_CHARS_MAX)),
     }
 }
 
@@ -210,6 +224,31 @@ mod tests {
 
     fn node(value: &str) -> Node {
         entries(&format!("key: {value}")).expect("valid YAML").remove(0).value
+    }
+
+    #[test]
+    fn isolation_that_is_not_known_is_isolation() {
+        let check = |value: &str, expected: Option<bool>| assert_eq!(isolation(&node(value)), expected, "{value:?}");
+        for value in ["worktree", "Worktree", "true", "yes", "container", "{mode: strict}", "[worktree]"] {
+            check(value, Some(true));
+        }
+        for value in ["none", "None", "false", "off", "''"] {
+            check(value, Some(false));
+        }
+        check("~", None);
+    }
+
+    #[test]
+    fn what_is_no_name_of_a_place_is_none_that_there_is() {
+        let check =
+            |value: &str, expected: Option<&str>| assert_eq!(place(&node(value)).as_deref(), expected, "{value:?}");
+        check("box", Some("box"));
+        check("[box]", Some("box"));
+        check("5", Some("5"));
+        check("{name: box}", Some(r#"{"name":"box"}"#));
+        check("\n  preset: bwrap", Some(r#"{"preset":"bwrap"}"#));
+        check("''", None);
+        check("~", None);
     }
 
     #[test]

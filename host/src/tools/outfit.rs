@@ -113,6 +113,12 @@ pub(crate) struct Outfit {
 }
 
 impl Outfit {
+    /// Whether the definition names what is not configured, and cannot start therefore.
+    #[cfg(feature = "cli")]
+    pub(crate) fn cannot_start(&self) -> bool {
+        self.no_runner.is_some() || self.no_launcher.is_some()
+    }
+
     /// What the definition asks for in vain; `ruled` is what it would run. No finding has a line.
     pub(crate) fn findings(&self, definition: &Definition, table: &[Tool], ruled: &[Ruled]) -> Vec<Diagnostic> {
         self.findings_about(definition, table, ruled).into_iter().map(|(found, _)| found).collect()

@@ -7,6 +7,7 @@ use assistant_protocol::ids::ProcessId;
 use futures::StreamExt;
 
 use super::SETTLED_AT_ONCE_MAX;
+use super::holds;
 use super::repository::{self, Removing};
 use crate::host::Host;
 use crate::launcher::GitError;
@@ -96,7 +97,7 @@ async fn settle(host: &Host, id: ProcessId) -> Result<(), StoreError> {
     }
     let holds = match (&found.git_dir, found.state) {
         (Some(git_dir), State::Used | State::Kept) if Path::new(&found.path).exists() => {
-            let looked = repository::holds(Path::new(&found.path), git_dir, id, &found.branch, &found.base).await;
+            let looked = holds::holds(Path::new(&found.path), git_dir, id, &found.branch, &found.base).await;
             looked.unwrap_or_else(|error| format!("what is in it cannot be told, because {error}"))
         }
         (_, State::Used | State::Kept) if !is_removed(&found) => {
@@ -134,7 +135,7 @@ async fn remove(host: &Host, found: &Worktree) -> Result<(), String> {
         Some(git_dir) => {
             let again = repository::removing(git_dir).is_some();
             repository::begin_removing(git_dir, Removing::Nothing).map_err(|error| cannot(&error))?;
-            let named = repository::names_submodules(Path::new(&found.path), git_dir, id).await;
+            let named = holds::names_submodules(Path::new(&found.path), git_dir, id).await;
             let force = again || named.map_err(|error| cannot(&error))?;
             match repository::remove(repository, id, &found.path, force).await {
                 Ok(()) => true,
@@ -183,17 +184,18 @@ pub(crate) async fn remove_kept(found: &Worktree, force: bool) -> Result<bool, S
     let begun = found.git_dir.as_deref().and_then(repository::removing);
     let force = force || begun == Some(Removing::Whatever);
     if let Some(git_dir) = found.git_dir.as_deref().filter(|_| !force) {
-        if is_there && repository::has_submodules(path, git_dir, id).await.map_err(words)? {
-            return Err(format!("{}; look at them, then give --force", repository::SUBMODULES));
+        if is_there && holds::has_submodules(path, git_dir, id).await.map_err(words)? {
+            return Err(format!("{}; look at them, then give --force", holds::SUBMODULES));
         }
-        let lost = repository::on_no_branch(repository, git_dir, id).await.map_err(words)?;
+        let lost = holds::on_no_branch(repository, git_dir, id).await.map_err(words)?;
+        let lost = lost.saturating_add(holds::left_behind(Path::new(repository), git_dir, id).await.map_err(words)?);
         if lost > 0 {
             return Err(format!(
                 "{lost} commits in it are on no branch, and would be lost: give them one there (`git branch NAME`), or give \
                  --force"
             ));
         }
-        if is_there && begun.is_some() && repository::files(path, git_dir, id).await.map_err(words)?.0 > 0 {
+        if is_there && begun.is_some() && holds::files(path, git_dir, id).await.map_err(words)?.0 > 0 {
             return Err("files in it are not committed; look at them, then give --force".to_owned());
         }
     }
@@ -219,9 +221,7 @@ async fn take_away(found: &Worktree, force: bool, begun: bool) -> Result<(), Str
     let (id, repository, git_dir) = (found.id, found.repository.as_str(), found.git_dir.as_deref());
     // A part of it, if this is broken off, is not taken for changes by the next one.
     let clean = match git_dir.filter(|_| !force && !begun) {
-        Some(git_dir) => {
-            repository::files(Path::new(&found.path), git_dir, id).await.is_ok_and(|(files, _)| files == 0)
-        }
+        Some(git_dir) => holds::files(Path::new(&found.path), git_dir, id).await.is_ok_and(|(files, _)| files == 0),
         None => force,
     };
     let how = if force { Removing::Whatever } else { Removing::Nothing };
@@ -253,7 +253,7 @@ async fn note(host: &Host, row: &Process, id: ProcessId) -> Result<(), StoreErro
     let found = host.store().look(|db| worktree::get(db, id))?;
     let Some(found) = found.filter(|found| found.process == row.id) else { return Ok(()) };
     let Some(git_dir) = &found.git_dir else { return Ok(()) };
-    match repository::holds(Path::new(&found.path), git_dir, id, &found.branch, &found.base).await {
+    match holds::holds(Path::new(&found.path), git_dir, id, &found.branch, &found.base).await {
         Ok(holds) => host.store().write(move |tx| worktree::looked(tx, id, &holds)).await,
         // It is told without that, and looked at again when all have ended.
         Err(error) => {

@@ -157,9 +157,10 @@ impl Reader for Output {
         let said = text(&result, "result").unwrap_or_default();
         let status = result["api_error_status"].as_u64().and_then(|status| u16::try_from(status).ok());
         match text(&result, "subtype") {
-            Some("error_max_turns") => {
-                Err(RpcError::new(ErrorKind::BudgetExceeded, "Claude Code has reached its limit of turns"))
-            }
+            Some("error_max_turns") => Err(RpcError::new(
+                ErrorKind::BudgetExceeded,
+                "limit turns: Claude Code has made as many model calls as it may",
+            )),
             Some("error_max_budget_usd") => {
                 Err(RpcError::new(ErrorKind::BudgetExceeded, "Claude Code has reached its budget"))
             }

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::RUNNER;
 
+mod hidden;
 mod killed;
 mod left;
 mod refused;

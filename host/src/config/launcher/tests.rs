@@ -35,7 +35,7 @@ fn presets_come_to_commands() {
     check(
         "[launchers.a]\npreset = 'ssh'\nhost = 'me@far'\noptions = ['-p', '22']",
         "a: ssh -T -p 22 -o BatchMode=yes -o ConnectTimeout=15 -o ServerAliveInterval=15 -o ServerAliveCountMax=4 -o \
-         ControlMaster=auto -o ControlPath={private}/%C -o ControlPersist=60 -- me@far {shell}",
+         ControlMaster=auto -o ControlPath={private}/9fa2ffdc-%C -o ControlPersist=60 -- me@far {shell}",
     );
     check(
         "[launchers.a]\npreset = 'kubectl'\nimage = 'i'\nnamespace = 'n'",

@@ -216,7 +216,8 @@ async fn the_program_takes_names_from_its_configuration() {
     check(&["resume", &newest, "--query", "more", "--runner", "nope"], 1, &["no runner is called `nope`"]).await;
     check(&["resume", &newest, "--query", "more", "--runner", "path"], 0, &["own"]).await;
     check(&["show", "first"], 0, &["runner          one"]).await;
-    check(&["doctor"], 0, &["path (default) (a-runner): assistant-runner", "one (", "started in"]).await;
+    let cannot = "these assistants name a runner or a launcher that is not there, and cannot start: none";
+    check(&["doctor"], 1, &["path (default) (a-runner): assistant-runner", "one (", "started in", cannot]).await;
     check(&["config", "lint", "--config", "config.toml"], 0, &["0 errors, 0 warnings"]).await;
     check(&["stop", "--force"], 0, &[]).await;
     // What is wrong is told.
@@ -246,7 +247,7 @@ async fn the_program_takes_names_from_its_configuration() {
     let agent = folder.join("bin/agent");
     conformance::programs::write(&agent, "#!/bin/sh\necho '9.9 (Stand-in)'\n");
     configure("[defaults]\nrunner = 'c'\n[runners.c]\nagent = 'claude'\nprogram = 'agent'\nenv = ['A_KEY']");
-    check(&["doctor"], 0, &["c (default) (assistant-runner cli claude --program agent --env A_KEY, 9.9 (Stand-in)): "])
+    check(&["doctor"], 1, &["c (default) (assistant-runner cli claude --program agent --env A_KEY, 9.9 (Stand-in)): "])
         .await;
     check(&["config", "lint", "--config", "config.toml"], 0, &["0 errors, 0 warnings"]).await;
     configure("default_runner = 'nope'\n[runners.a]\ncommand = []\n[runners.b]\ncommand = ['a-runner']");
