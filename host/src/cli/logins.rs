@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::words::now_ms;
 use crate::runners;
 
 /// The longest file that is read, bytes.
@@ -161,8 +162,14 @@ fn claude(env: &Env<'_>) -> Option<PathBuf> {
         Some(_) => folder.join(".claude.json"),
         None => env.home()?.join(".claude.json"),
     };
-    that_says(folder.join(".credentials.json"), |told| is_text(&told["claudeAiOauth"]["accessToken"]))
+    that_says(folder.join(".credentials.json"), |told| is_login(&told["claudeAiOauth"]))
         .or_else(|| that_says(own, |told| is_text(&told["primaryApiKey"]) || in_keychain(told)))
+}
+
+/// Whether it has a token that holds, or one for which it gets another.
+fn is_login(told: &Value) -> bool {
+    let holds = told["expiresAt"].as_i64().is_none_or(|until_ms| until_ms > now_ms());
+    is_text(&told["accessToken"]) && (holds || is_text(&told["refreshToken"]))
 }
 
 fn in_keychain(told: &Value) -> bool {
@@ -216,7 +223,11 @@ mod tests {
 
     #[test]
     fn a_login_is_known_by_what_the_agents_keep() {
-        let oauth = r#"{"claudeAiOauth":{"accessToken":"t","expiresAt":1}}"#;
+        let oauth = r#"{"claudeAiOauth":{"accessToken":"t","refreshToken":"r","expiresAt":1}}"#;
+        let expired = r#"{"claudeAiOauth":{"accessToken":"t","expiresAt":1}}"#;
+        check("claude", &[(".claude/.credentials.json", expired)], &[], None);
+        let holds = r#"{"claudeAiOauth":{"accessToken":"t","expiresAt":32503680000000}}"#;
+        check("claude", &[(".claude/.credentials.json", holds)], &[], Some(".claude/.credentials.json"));
         check("claude", &[], &[], None);
         check("claude", &[(".claude/.credentials.json", oauth)], &[], Some(".claude/.credentials.json"));
         check("claude", &[(".claude/.credentials.json", r#"{"claudeAiOauth":null,"mcpOAuth":{}}"#)], &[], None);

@@ -92,15 +92,19 @@ pub fn end(tx: &mut Tx<'_>, process: ProcessId, how: End) -> Result<bool, StoreE
         let broken = super::IllegalMove { from: row.status, to: status };
         return Err(StoreError::Damaged(broken.to_string()));
     }
+    // What an agent used last nobody can tell any more.
+    let lost = matches!(reason, Some(Reason::RunnerExited | Reason::HostLost));
     tx.db
         .prepare_cached(
             "UPDATE assistant_processes SET status = :status, reason = :reason, cause = :cause, error = :error,
-               result = coalesce(:result, result), structured = :structured, waits = 0, finished_at = :now
+               result = coalesce(:result, result), structured = :structured, waits = 0, finished_at = :now,
+               untold_costs = untold_costs + (agent AND :lost)
              WHERE process_id = :process",
         )?
         .execute(named_params! {
             ":status": status, ":reason": reason, ":cause": cause, ":error": error, ":result": result,
             ":structured": structured.map(|value| value.to_string()), ":now": tx.now, ":process": process.to_string(),
+            ":lost": lost,
         })?;
     super::budget::settle_given_up(tx, process)?;
     let told = json!({ "status": status, "reason": reason, "cause": cause, "error": error });

@@ -246,7 +246,7 @@ impl Player<'_> {
     }
 
     fn deliver(&mut self, message: &Mail) {
-        let (peer, params) = (self.peer.clone(), DeliverMessageParams { message: message.clone() });
+        let (peer, params) = (self.peer.clone(), DeliverMessageParams::from(message.clone()));
         let given = tokio::spawn(async move { peer.call::<DeliverMessage>(&params).await });
         self.given.insert(message.id, given);
     }

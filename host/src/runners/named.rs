@@ -77,6 +77,12 @@ impl Runner {
         }
     }
 
+    /// Whether it is any program that speaks the Agent Client Protocol: what else that understands is not known.
+    #[cfg(feature = "cli")]
+    pub(crate) fn is_acp(&self) -> bool {
+        matches!(self.kind, Kind::Acp(_))
+    }
+
     /// How it is started: an adapter is a mode of the host's `own` runner.
     #[must_use]
     pub fn command(&self, own: &RunnerCommand) -> RunnerCommand {

@@ -189,7 +189,8 @@ impl Giver {
         });
         let next = next.await.map_err(because)?;
         let Some(next) = next else { return Ok(false) };
-        let params = DeliverMessageParams { message: next.mail.clone() };
+        let (kind, thread_id) = (Some(next.kind.to_string()), Some(next.thread));
+        let params = DeliverMessageParams { message: next.mail.clone(), kind, thread_id };
         let (place, answer) = self.peer.call_in_order::<DeliverMessage>(&params).await;
         match answer {
             Ok(_) => {}

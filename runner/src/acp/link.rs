@@ -30,6 +30,8 @@ use tokio_util::sync::CancellationToken;
 use super::odd::Oddities;
 use crate::adapter::lines::excerpt;
 
+/// Lines in a row that are no messages, after which an agent is taken for none.
+const JUNK_LINES_MAX: u32 = 10_000;
 /// The longest line that an agent may write, in bytes. After a longer one nothing more is read.
 pub(crate) const LINE_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Requests of the agent that are not answered; with one more it waits, with all that it writes behind it.
@@ -320,6 +322,7 @@ async fn read<R: AsyncRead + Unpin>(
     to_crate: UnboundedSender<TransportFrame>,
     ears: Arc<Ears>,
 ) {
+    let mut junk = 0;
     loop {
         // One that floods with junk holds up nothing else.
         consume_budget().await;
@@ -340,9 +343,15 @@ async fn read<R: AsyncRead + Unpin>(
                 if state.odd.first_junk.is_none() {
                     state.odd.first_junk = Some(excerpt(line));
                 }
+                junk += 1;
+                if junk == JUNK_LINES_MAX {
+                    drop(state);
+                    return ears.end(format!("the agent wrote {JUNK_LINES_MAX} lines in a row that are no messages"));
+                }
                 continue;
             }
         };
+        junk = 0;
         let is_answer = match &message {
             RawJsonRpcMessage::Response(_) => true,
             // What the agent takes back is answered all the same, which it may ignore.

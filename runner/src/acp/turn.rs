@@ -25,6 +25,8 @@ use crate::adapter::{Prompt, Run, TurnEnd};
 
 /// How long an agent may stay silent until what is held back is told, in milliseconds: texts and calls that are not whole.
 const QUIET_MS: u64 = 2_000;
+/// What a turn has to have cost beyond what was told, in US dollars, until that is told before its end.
+const COST_STEP_USD: f64 = 0.01;
 
 impl Live {
     /// Gives the agent a prompt, and waits for its answer without a bound of time: the host has one.
@@ -72,9 +74,7 @@ impl Live {
             Ok(answer) => answer,
             Err(error) => return Err(self.lost("its turn", &error).await),
         };
-        if let Some(used) = self.used(&answer, story.cost_usd()) {
-            run.tell(used).await?;
-        }
+        run.tell(self.used(&answer, story.cost_usd())).await?;
         let stop_reason = match answer.get("stopReason").and_then(Value::as_str) {
             Some("end_turn") => StopReason::Finished,
             Some("max_tokens" | "max_turn_requests") => StopReason::Length,
@@ -98,7 +98,7 @@ impl Live {
         prompt: &mut Prompt,
         story: &mut Story,
     ) -> Result<Result<Value, AskError>, RpcError> {
-        let Live { heard: Some(heard), prompting: Some(prompting), dir, process, .. } = self else {
+        let Live { heard: Some(heard), prompting: Some(prompting), dir, process, cost_told, .. } = self else {
             return Err(internal("there is no prompt"));
         };
         let mut judging = FuturesUnordered::new();
@@ -116,6 +116,9 @@ impl Live {
                     prompt.given();
                     if let Some(asked) = take_in(run, story, heard, dir).await? {
                         judging.push(judge(run.clone(), asked));
+                    }
+                    if let Some(event) = cost_so_far(cost_told, story.cost_usd()) {
+                        run.tell(event).await?;
                     }
                 }
                 answer = &mut *prompting => break answer,
@@ -137,16 +140,14 @@ impl Live {
         Ok(answer)
     }
 
-    /// What the turn has used, where the agent tells: of tokens what it says with its answer, of cost what is new.
-    fn used(&mut self, answer: &Value, cost_usd: Option<f64>) -> Option<AgentEvent> {
+    /// What the turn has used, as far as the agent tells: of tokens what it says with its answer, of cost what is new.
+    ///
+    /// How many calls of its model it made, no agent tells; it was one at least.
+    fn used(&mut self, answer: &Value, cost_usd: Option<f64>) -> AgentEvent {
         let (usage, model) = usage(answer);
         let new = cost_usd.zip(self.cost_told).map(|(cost, told)| (cost - told).max(0.0));
         self.cost_told = cost_usd.or(self.cost_told);
-        if usage == Usage::default() && new.is_none() {
-            return None;
-        }
-        // How many calls of its model it made, no agent tells; it was one at least.
-        Some(AgentEvent::Usage { usage, calls: 1, cost_usd: new, model })
+        AgentEvent::Usage { usage, calls: 1, cost_usd: new, model }
     }
 
     /// Cancels a prompt that waits for its answer, and waits for that: what the turn has used.
@@ -166,9 +167,19 @@ impl Live {
             }
         };
         self.prompting = None;
-        let used = answer.ok().and_then(|answer| self.used(&answer, cost_usd));
-        Some(used.unwrap_or_else(unknown))
+        Some(answer.map_or_else(|_| unknown(), |answer| self.used(&answer, cost_usd)))
     }
+}
+
+/// What a session has cost beyond what was told, where it is known and worth a word: a bound on cost is to hold within a
+/// turn too.
+fn cost_so_far(told: &mut Option<f64>, cost_usd: Option<f64>) -> Option<AgentEvent> {
+    let (before, now) = (*told.as_ref()?, cost_usd?);
+    if now - before < COST_STEP_USD {
+        return None;
+    }
+    *told = Some(now);
+    Some(AgentEvent::Usage { usage: Usage::default(), calls: 0, cost_usd: Some(now - before), model: None })
 }
 
 /// What a turn has used of which the agent tells nothing.

@@ -147,7 +147,7 @@ async fn tools(is_claude: bool, run: &Run) -> Result<(), RpcError> {
         Wanted::Unsaid | Wanted::All => false,
     };
     if (is_claude && in_part) || (!is_claude && (wants || !brief.disallowed_tools.is_empty())) {
-        run.lacks("tools", why).await?;
+        run.lacks("a bound to its `tools`", why).await?;
     }
     if is_claude && claude_tools::withholds_search(&wishes) {
         run.lacks("searches in files", "the agent does not ask before it searches in its folder: it has none").await?;

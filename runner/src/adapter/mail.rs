@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use assistant_protocol::error::{Kind, RpcError};
 use assistant_protocol::ids::MessageId;
-use assistant_protocol::types::Mail;
+use assistant_protocol::types::DeliverMessageParams as Letter;
 use tokio::sync::oneshot;
 
 /// Messages that may wait for an agent.
@@ -62,7 +62,7 @@ pub(super) struct Mailbox {
 
 #[derive(Debug)]
 struct Held {
-    mail: Mail,
+    letter: Letter,
     waiting: Vec<Waiting>,
 }
 
@@ -71,9 +71,10 @@ impl Mailbox {
     ///
     /// # Errors
     /// More is held than may be.
-    pub(super) fn hold(&mut self, mail: Mail) -> Result<Option<oneshot::Receiver<()>>, RpcError> {
+    pub(super) fn hold(&mut self, letter: Letter) -> Result<Option<oneshot::Receiver<()>>, RpcError> {
         let (waiting, given) = oneshot::channel();
-        if let Some(held) = self.held.iter_mut().find(|held| held.mail.id == mail.id) {
+        let mail = &letter.message;
+        if let Some(held) = self.held.iter_mut().find(|held| held.letter.message.id == mail.id) {
             held.waiting.push(waiting);
             return Ok(Some(given));
         }
@@ -94,16 +95,16 @@ impl Mailbox {
         {
             self.known.remove(&oldest);
         }
-        self.held.push_back(Held { mail, waiting: vec![waiting] });
+        self.held.push_back(Held { letter, waiting: vec![waiting] });
         Ok(Some(given))
     }
 
     /// All that is held, oldest first, to be given.
-    pub(super) fn take(&mut self) -> (Vec<Mail>, Giving) {
+    pub(super) fn take(&mut self) -> (Vec<Letter>, Giving) {
         self.bytes = 0;
-        let (mail, waiting): (Vec<_>, Vec<_>) = self.held.drain(..).map(|held| (held.mail, held.waiting)).unzip();
-        let ids = mail.iter().map(|mail: &Mail| mail.id).collect();
-        (mail, Giving { ids, waiting: waiting.into_iter().flatten().collect(), back: self.back.clone() })
+        let (letters, waiting): (Vec<_>, Vec<_>) = self.held.drain(..).map(|held| (held.letter, held.waiting)).unzip();
+        let ids = letters.iter().map(|letter: &Letter| letter.message.id).collect();
+        (letters, Giving { ids, waiting: waiting.into_iter().flatten().collect(), back: self.back.clone() })
     }
 
     /// Nothing is held.

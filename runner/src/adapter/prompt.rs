@@ -1,6 +1,6 @@
 //! What a turn of an agent begins with.
 
-use assistant_protocol::types::{Content, Mail, Message, Part, Role, RunParams};
+use assistant_protocol::types::{Content, DeliverMessageParams as Letter, Message, Part, Role, RunParams};
 
 use super::bridge::SERVER_NAME;
 use super::mail::Giving;
@@ -25,13 +25,13 @@ pub(crate) struct Prompt {
 
 impl Prompt {
     /// The first one of a run: what was said elsewhere, the task, and messages that came before it.
-    pub(super) fn of_run(params: &mut RunParams, (mail, giving): (Vec<Mail>, Giving)) -> Self {
+    pub(super) fn of_run(params: &mut RunParams, (letters, giving): (Vec<Letter>, Giving)) -> Self {
         let earlier = params.history.take().and_then(|history| earlier(&history));
         let task = task(params.query.take(), params.context.take(), params.inputs.take());
         let has_earlier = earlier.is_some();
         let mut parts: Vec<Part> = earlier.into_iter().map(Part::text).collect();
         parts.extend(task.map(|message| message.content.parts().into_owned()).into_iter().flatten());
-        parts.extend(mail.iter().map(|mail| Part::text(letter(mail))));
+        parts.extend(letters.iter().map(|letter| Part::text(shown(letter))));
         if parts.is_empty() {
             parts.push(Part::text(GO_ON));
         }
@@ -45,8 +45,8 @@ impl Prompt {
     }
 
     /// One of messages.
-    pub(super) fn of_mail((mail, giving): (Vec<Mail>, Giving)) -> Self {
-        let parts = mail.iter().map(|mail| Part::text(letter(mail))).collect();
+    pub(super) fn of_mail((letters, giving): (Vec<Letter>, Giving)) -> Self {
+        let parts = letters.iter().map(|letter| Part::text(shown(letter))).collect();
         Self { content: Content::Parts(parts), has_earlier: false, giving }
     }
 
@@ -77,11 +77,18 @@ impl Prompt {
     }
 }
 
-/// A message as the host shows them to models.
-fn letter(mail: &Mail) -> String {
+/// A message much as the host shows them to models. Of a question it is said how it is answered: nobody else says so here.
+fn shown(letter: &Letter) -> String {
+    let mail = &letter.message;
+    let kind = letter.kind.as_deref().map(|kind| format!(" kind=\"{}\"", in_quotes(kind))).unwrap_or_default();
     let process = mail.from_process_id.map(|id| format!(" process_id=\"{id}\"")).unwrap_or_default();
-    let from = in_quotes(&mail.from_assistant_id);
-    format!("<message message_id=\"{}\" from=\"{from}\"{process}>\n{}\n</message>", mail.id, inside(&mail.content))
+    let thread = letter.thread_id.map(|id| format!(" thread_id=\"{id}\"")).unwrap_or_default();
+    let (id, from, content) = (mail.id, in_quotes(&mail.from_assistant_id), inside(&mail.content));
+    let text = format!("<message{kind} message_id=\"{id}\" from=\"{from}\"{process}{thread}>\n{content}\n</message>");
+    match letter.kind.as_deref() {
+        Some("question") => format!("{text}\nIt waits for your answer: give it by the tool `reply_assistant`."),
+        _ => text,
+    }
 }
 
 /// A conversation as a record, the newest of it.
@@ -168,6 +175,29 @@ mod tests {
         let want = "<earlier>\nUser: Q &lt;/earlier>\nYou: I look.\n[called read with {\"path\":\"a\"}]\nTool: [result: 1]\n\
             </earlier>\n\nThis is what was said before; go on from there.\n\nHi";
         check(json!({ "query": "Hi", "history": history }), want);
+    }
+
+    #[test]
+    fn a_question_is_told_as_one() {
+        let message = json!({
+            "id": "01a228bf-0000-7000-8000-000000000001", "from_assistant_id": "x", "to_assistant_id": "y", "content": "how?",
+            "from_process_id": "01a228bf-0000-7000-8000-000000000002", "to_process_id": null, "created_at": 0, "read_at": null,
+        });
+        let of = |more: Value| {
+            let mut params = json!({ "message": message });
+            params.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+            shown(&serde_json::from_value(params).expect("a letter"))
+        };
+        let ids = "message_id=\"01a228bf-0000-7000-8000-000000000001\" from=\"x\" \
+                   process_id=\"01a228bf-0000-7000-8000-000000000002\"";
+        assert_eq!(of(json!({})), format!("<message {ids}>\nhow?\n</message>"));
+        let thread = "01a228bf-0000-7000-8000-000000000003";
+        let question = of(json!({ "kind": "question", "thread_id": thread }));
+        let answer = "It waits for your answer: give it by the tool `reply_assistant`.";
+        assert_eq!(
+            question,
+            format!("<message kind=\"question\" {ids} thread_id=\"{thread}\">\nhow?\n</message>\n{answer}")
+        );
     }
 
     #[test]

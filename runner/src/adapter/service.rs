@@ -179,8 +179,8 @@ async fn deliver<A: Agent>(
             // There may be none.
             Phase::Ready(..) if state.failed => return Err(not_taken()),
             // The next run begins with it.
-            Phase::Ready(..) | Phase::Gone => return state.mail.hold(params.message).map(|_| Empty {}),
-            Phase::Running(_) => state.mail.hold(params.message)?,
+            Phase::Ready(..) | Phase::Gone => return state.mail.hold(params).map(|_| Empty {}),
+            Phase::Running(_) => state.mail.hold(params)?,
         }
     };
     let Some(given) = given else { return Ok(Empty {}) };

@@ -95,6 +95,8 @@ fn plan(start: &Start<'_>) -> io::Result<Plan> {
     let home = start.folder.folder("config")?;
     start.folder.folder("config/opencode")?;
     start.folder.write("config/opencode/opencode.json", settings.to_string().as_bytes())?;
+    // Each time it starts it unpacks a library there, of some megabytes, and leaves it.
+    plan.env("TMPDIR", start.folder.folder("tmp")?);
     plan.env("XDG_CONFIG_HOME", home)
         .env("OPENCODE_DISABLE_PROJECT_CONFIG", "1")
         .env("OPENCODE_DISABLE_AUTOUPDATE", "1");

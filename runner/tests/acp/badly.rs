@@ -6,7 +6,7 @@ use assistant_protocol::error::Kind;
 use serde_json::json;
 
 use crate::fake::{Agent, check, has_python};
-use crate::host::{PATIENCE, allow, ended, marked, nothing_is_left};
+use crate::host::{NO_USAGE, PATIENCE, allow, ended, marked, nothing_is_left};
 
 #[tokio::test]
 async fn what_is_no_message_is_passed_over() {
@@ -65,6 +65,21 @@ async fn a_session_that_does_not_begin_says_why() {
     let exits =
         "internal_error: at `initialize`: the agent exited with code 2; the last of its stderr:\nusage: agent --acp";
     check("exits-at-once", exits, &[]).await;
+}
+
+/// What floods with no messages is no agent, whenever it does.
+#[tokio::test]
+async fn an_agent_that_writes_junk_only_is_given_up() {
+    if !has_python("junk") {
+        return;
+    }
+    let lines = "the agent wrote 10000 lines in a row that are no messages";
+    for (mode, at) in [("junk-first", "at `initialize`"), ("junk-later", "at its turn")] {
+        let agent = Agent::start(mode, allow).await;
+        let end = ended(agent.host.run("the task", json!({})).await);
+        assert!(end.starts_with(&format!("internal_error: {at}: {lines}")), "{end}");
+        agent.host.end().await;
+    }
 }
 
 #[tokio::test]
@@ -165,7 +180,7 @@ async fn cancel_ends_the_turn_and_what_does_not_listen_is_killed() {
     assert_eq!(ended(run.await.expect("ends")), "cancelled working");
     assert_eq!(agent.got("session/cancel").len(), 1);
     // What it has used, it has not told.
-    assert_eq!(agent.host.told().last().map(String::as_str), Some("usage - - - calls 1 cost - model -"));
+    assert_eq!(agent.host.all_told().last().map(String::as_str), Some(NO_USAGE));
     let before = marked(&agent.host.mark);
     agent.host.forget();
     let run = agent.host.begin("again", json!({}));

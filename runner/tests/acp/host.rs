@@ -26,6 +26,8 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
 /// How long a test waits for what must happen, with room for a busy machine.
+/// What is told of a turn of an agent that tells nothing of what it uses.
+pub(crate) const NO_USAGE: &str = "usage - - - calls 1 cost - model -";
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A host with one runner.
@@ -185,7 +187,15 @@ impl Host {
     }
 
     /// What was told so far.
+    /// What was told, without words about usage of an agent that tells none.
     pub(crate) fn told(&self) -> Vec<String> {
+        let mut told = self.all_told();
+        told.retain(|line| line != NO_USAGE);
+        told
+    }
+
+    /// All that was told.
+    pub(crate) fn all_told(&self) -> Vec<String> {
         self.seen.told.borrow().clone()
     }
 

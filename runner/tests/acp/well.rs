@@ -21,8 +21,9 @@ async fn a_turn_is_told_in_whole_texts_and_calls_and_the_next_one_follows() {
             &format!(r#"may {id} Bash {{"command":"ls -l"}}"#),
             &format!("result {id} ran ls -l"),
             "progress 1 of 3 done: Think 0.33",
+            "usage - - - calls 0 cost 0.5 model -",
             "text All is well.",
-            "usage 13 5 3 calls 1 cost 0.5 model -",
+            "usage 13 5 3 calls 1 cost 0 model -",
         ]
         .map(str::to_owned)
         .to_vec()
@@ -174,7 +175,7 @@ async fn what_the_definition_wishes_is_asked_for_or_told() {
     let wanted = [
         "session s1",
         "lacks model: the agent offers no `huge`; it offers acme/big-1, acme/small-1",
-        "lacks tools: the protocol has no words for it: calls that the agent asks for are judged by the rules, others are not",
+        "lacks a bound to its `tools`: the protocol has no words for it: calls that the agent asks for are judged by the rules, others are not",
     ];
     assert_eq!(told[..3], wanted);
 
@@ -193,6 +194,31 @@ async fn what_the_definition_wishes_is_asked_for_or_told() {
     let result = ended(agent.host.run("Look", inputs).await);
     assert!(result.ends_with("image\n\n\nLook") || result.ends_with("image\nLook"), "{result}");
     agent.host.end().await;
+}
+
+/// A bound on cost holds within a turn: what is spent is told while it is.
+#[tokio::test]
+async fn what_is_spent_is_told_at_once() {
+    if !has_python("spending") {
+        return;
+    }
+    let agent = Agent::start("spends", allow).await;
+    let run = agent.host.begin("the task", json!({}));
+    agent.host.happens("usage - - - calls 0 cost 0.5 model -").await;
+    assert!(!run.is_finished(), "it waits for a word");
+    std::fs::write(format!("{}.go", agent.log.path().display()), "").expect("writes");
+    assert_eq!(ended(run.await.expect("ends")), "finished done");
+    let told = [
+        "session s1",
+        "usage - - - calls 0 cost 0.5 model -",
+        // A little is told with what follows.
+        "usage - - - calls 0 cost 0.25 model -",
+        "text done",
+        "usage - - - calls 1 cost 0 model -",
+    ];
+    assert_eq!(agent.host.told(), told);
+    agent.host.end().await;
+    let _ = std::fs::remove_file(format!("{}.go", agent.log.path().display()));
 }
 
 #[tokio::test]

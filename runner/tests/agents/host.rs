@@ -215,12 +215,10 @@ impl Host {
         }
     }
 
-    pub(crate) fn deliver(&self, message: Mail) -> JoinHandle<Result<Empty, CallError>> {
+    pub(crate) fn deliver(&self, message: impl Into<DeliverMessageParams>) -> JoinHandle<Result<Empty, CallError>> {
         let peer = self.peer.clone();
-        tokio::spawn(async move {
-            let params = DeliverMessageParams { message };
-            timeout(SOON, peer.call::<DeliverMessage>(&params)).await.expect("soon")
-        })
+        let params = message.into();
+        tokio::spawn(async move { timeout(SOON, peer.call::<DeliverMessage>(&params)).await.expect("soon") })
     }
 
     pub(crate) fn refuse(&self, text: &'static str, kind: Kind) {

@@ -231,6 +231,18 @@ def prompt(message):
             sys.stderr.write("I die now\n")
             sys.stderr.flush()
             os._exit(4)
+    elif MODE == "spends":
+        update(sessionUpdate="usage_update", used=10, size=100, cost={"amount": 0.5, "currency": "USD"})
+        while not os.path.exists(sys.argv[2] + ".go"):
+            time.sleep(0.01)
+        say("done")
+        # Less than what is worth a word by itself, and more.
+        update(sessionUpdate="usage_update", used=10, size=100, cost={"amount": 0.505, "currency": "USD"})
+        update(sessionUpdate="usage_update", used=10, size=100, cost={"amount": 0.75, "currency": "USD"})
+        end(message)
+    elif MODE == "junk-later":
+        raw(b"junk\n" * 20_000)
+        end(message)
     elif MODE == "no-options":
         told = [permission("c1", options=[], kind="execute", rawInput={"command": "ls"})]
         told.append(permission("c2", options=ONCE[:1], kind="execute", rawInput={"command": "ls"}))
@@ -328,6 +340,8 @@ def handle(message):
         if MODE == "silent":
             child()
             time.sleep(1000)
+        if MODE == "junk-first":
+            raw(b"junk\n" * 20_000)
         if MODE == "exits-at-once":
             sys.stderr.write("usage: agent --acp\n")
             sys.exit(2)

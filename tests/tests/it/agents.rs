@@ -191,12 +191,18 @@ async fn its_task_is_kept_in_markers_that_nothing_within_ends() {
 async fn what_it_has_said_is_there_when_it_dies() {
     let (bed, puppets) = bed("tools: [Bash]");
     let (client, spawned, mut puppet) = begin(&bed, &puppets).await;
-    for event in [text("first"), call("c1", "Bash", json!({})), text("half of it")] {
+    for event in [text("first"), usage(100, 10, 1), call("c1", "Bash", json!({})), text("half of it")] {
         puppet.tells(event).await.expect("told");
     }
     puppet.dies();
     let seen = client.end(&spawned).await;
     assert_eq!((&seen["status"], &seen["reason"]), (&json!("failed"), &json!("runner_exited")), "{seen}");
+    let used = &seen["usage"];
+    assert_eq!(
+        (&used["cost_usd"], &used["cost_usd_at_least"]),
+        (&Value::Null, &json!(0.01)),
+        "what it used last: {used}"
+    );
     let mail = client.mail(&spawned).await.pop().unwrap_or_default();
     assert!(mail.ends_with("Until then it had:\nhalf of it"), "{mail}");
     // The same where it is cancelled.

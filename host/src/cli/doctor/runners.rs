@@ -29,6 +29,8 @@ const END_WITHIN: Duration = Duration::from_secs(2);
 const SAID_BYTES_MAX: u64 = 4 * 1024;
 /// What is told of them, characters.
 const SAID_CHARS_MAX: usize = 300;
+/// What is told of an agent that has no such argument.
+const NO_VERSION: &str = "tells no version";
 /// How long the program of an agent may take to tell its version.
 const VERSION_WITHIN: Duration = Duration::from_secs(15);
 
@@ -116,6 +118,8 @@ async fn program_of(runner: &Runner) -> Result<String, String> {
         Ok(status) if status.success() && !said.is_empty() => {
             Ok(cut(&one_line(said.lines().next().unwrap_or_default()), SAID_CHARS_MAX))
         }
+        // The protocol knows no such argument: it has started, and that is all that can be said.
+        Ok(_) if runner.is_acp() => Ok(NO_VERSION.to_owned()),
         Ok(status) => {
             Err(format!("{} --version tells none, and exits with {}", program.display(), launcher::code(status)))
         }
