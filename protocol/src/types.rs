@@ -15,7 +15,8 @@ mod mail;
 pub use agent::{AgentBrief, AgentEvent, AgentEventParams, AgentRule, PermissionParams, PermissionResult, RuleAction};
 pub use content::{Content, Part};
 pub use mail::{
-    Mail, MailState, RecvMessageParams, RecvMessageResult, RecvSummary, SendMessageParams, SendMessageResult,
+    DeliverMessageParams, Mail, MailState, RecvMessageParams, RecvMessageResult, RecvSummary, SendMessageParams,
+    SendMessageResult,
 };
 
 /// The version of the protocol that this crate speaks.
@@ -190,26 +191,6 @@ pub struct RunResult {
     /// The result that fits the output schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured: Option<Value>,
-}
-
-/// Params of `deliver_message`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct DeliverMessageParams {
-    /// The message.
-    pub message: Mail,
-    /// What it is: `message`, `question` (whoever asks waits for an answer), `final` (the result of an assistant that has
-    /// ended); absent it is a message.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kind: Option<String>,
-    /// The thread that it lies in.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub thread_id: Option<ThreadId>,
-}
-
-impl From<Mail> for DeliverMessageParams {
-    fn from(message: Mail) -> Self {
-        Self { message, kind: None, thread_id: None }
-    }
 }
 
 /// Params of `cancel`.

@@ -129,3 +129,23 @@ pub struct RecvMessageResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_clamped_to_ms: Option<u64>,
 }
+
+/// Params of `deliver_message`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DeliverMessageParams {
+    /// The message.
+    pub message: Mail,
+    /// What it is: `message`, `question` (whoever asks waits for an answer), `final` (the result of an assistant that has
+    /// ended); absent it is a message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// The thread that it lies in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread_id: Option<ThreadId>,
+}
+
+impl From<Mail> for DeliverMessageParams {
+    fn from(message: Mail) -> Self {
+        Self { message, kind: None, thread_id: None }
+    }
+}

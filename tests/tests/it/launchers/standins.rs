@@ -14,7 +14,7 @@ const BEGIN: &str = "printf '%s\\n' \"$*\" >> \"$0.log\"";
 fn stand_in(begins: &str, variables: &str) -> String {
     format!(
         "{BEGIN}\nwhile [ $# -gt 0 ] && [ \"$1\" != {begins} ]; do case \"$1\" in {variables} esac; shift; done\nshift\n\
-         [ \"$1\" != /assistant-runner ] || set -- {RUNNER}\n\
+         [ \"$1\" != /assistant-runner-of-the-host ] || set -- {RUNNER}\n\
          test -n \"$ASSISTANT_PROCESS_ID\" || exit 9\nexec \"$@\""
     )
 }
@@ -68,7 +68,12 @@ async fn docker_is_told_names_of_variables_and_what_it_may() {
          --security-opt no-new-privileges --env=ASSISTANT_PROCESS_ID --env=ASSISTANT_HOST_DEPTH --volume="
     );
     assert!(told.starts_with(&begin), "{told}");
-    for part in ["/project:rw", ":/assistant-runner:ro", " --workdir /", " --entrypoint= a/b:1 /assistant-runner\n"] {
+    for part in [
+        "/project:rw",
+        ":/assistant-runner-of-the-host:ro",
+        " --workdir /",
+        " --entrypoint= a/b:1 /assistant-runner-of-the-host\n",
+    ] {
         assert!(told.contains(part), "{part}: {told}");
     }
 }

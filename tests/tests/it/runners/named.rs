@@ -216,7 +216,7 @@ async fn the_program_takes_names_from_its_configuration() {
     check(&["resume", &newest, "--query", "more", "--runner", "nope"], 1, &["no runner is called `nope`"]).await;
     check(&["resume", &newest, "--query", "more", "--runner", "path"], 0, &["own"]).await;
     check(&["show", "first"], 0, &["runner          one"]).await;
-    let cannot = "these assistants name a runner or a launcher that is not there, and cannot start: none";
+    let cannot = "these assistants name a runner or a launcher that is not there, and cannot start: gone, none";
     check(&["doctor"], 1, &["path (default) (a-runner): assistant-runner", "one (", "started in", cannot]).await;
     check(&["config", "lint", "--config", "config.toml"], 0, &["0 errors, 0 warnings"]).await;
     check(&["stop", "--force"], 0, &[]).await;
