@@ -102,6 +102,7 @@ fn is_left() -> String {
 }
 
 /// In which of them nothing lives any more, and that are still to be looked into.
+#[cfg(feature = "cli")]
 pub(crate) fn ending(db: &Connection) -> rusqlite::Result<Vec<ProcessId>> {
     let mut look = db.prepare(&format!("SELECT worktree_id FROM worktrees w WHERE {}", is_left()))?;
     let rows = look.query_map([], |row| id(row, "worktree_id"))?;
