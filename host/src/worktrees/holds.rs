@@ -1,5 +1,7 @@
 //! What is in a worktree that is in nothing else.
 
+use std::collections::BTreeSet;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use assistant_protocol::ids::ProcessId;
@@ -18,8 +20,9 @@ pub(super) const SUBMODULES: &str = "files of submodules are in it";
 const GITLINK: &str = "160000 ";
 /// How it begins where git has been told not to look at a file (`assume-unchanged`, `skip-worktree`, both).
 const NOT_LOOKED_AT: &[&[u8]] = &[b"h ", b"S ", b"s "];
-/// How much is read of what was checked out in a worktree, in bytes, and how many commits are taken from there.
+/// The longest list of what was checked out in a worktree that is looked through, in bytes.
 const LOG_BYTES_MAX: u64 = 1 << 20;
+/// Commits from there that git is asked about at once.
 const LEFT_MAX: usize = 200;
 
 /// What is in a worktree that is not in the commit `base`, in words; empty is nothing.
@@ -99,7 +102,7 @@ async fn not_looked_at(path: &Path, git_dir: &str, mark: ProcessId) -> Result<(u
 
 /// How many commits that were checked out in a worktree on no branch, and left again, would be lost with it.
 pub(super) async fn left_behind(dir: &Path, git_dir: &str, mark: ProcessId) -> Result<u64, GitError> {
-    let left = left_commits(Path::new(git_dir));
+    let left = left_commits(Path::new(git_dir))?;
     if left.is_empty() {
         return Ok(0);
     }
@@ -110,24 +113,35 @@ pub(super) async fn left_behind(dir: &Path, git_dir: &str, mark: ProcessId) -> R
     Ok(git(dir, mark, GIT_WITHIN, &count).await?.text.trim().parse().unwrap_or(u64::MAX))
 }
 
-/// The commits from which something else was checked out in a worktree, the last of them.
-fn left_commits(git_dir: &Path) -> Vec<String> {
-    let Ok(file) = std::fs::File::open(git_dir.join("logs/HEAD")) else { return Vec::new() };
+/// The commits on no branch from which something else was checked out in a worktree. Of a list that cannot be read whole
+/// nothing is said: then the worktree stays.
+fn left_commits(git_dir: &Path) -> Result<Vec<String>, GitError> {
+    let path = git_dir.join("logs/HEAD");
+    let cannot = |why: String| GitError::Refused(format!("{} cannot be looked through: {why}", path.display()));
     let mut log = Vec::new();
-    if std::io::Read::read_to_end(&mut std::io::Read::take(file, LOG_BYTES_MAX), &mut log).is_err() {
-        return Vec::new();
+    match std::fs::File::open(&path).and_then(|file| file.take(LOG_BYTES_MAX + 1).read_to_end(&mut log)) {
+        Ok(_) if log.len() as u64 > LOG_BYTES_MAX => {
+            return Err(cannot(format!("it has more than {LOG_BYTES_MAX} bytes")));
+        }
+        Ok(_) => {}
+        // A repository may keep none.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(cannot(error.to_string())),
     }
     let log = String::from_utf8_lossy(&log);
-    let mut left = Vec::new();
-    for line in log.lines().rev() {
-        let Some((commits, what)) = line.split_once('\t') else { continue };
-        let commit = commits.split(' ').next().unwrap_or_default();
+    let left = log.lines().filter_map(|line| {
+        let (commits, what) = line.split_once('\t')?;
+        let commit = commits.split(' ').next()?;
         let is_one = matches!(commit.len(), 40 | 64) && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
-        if is_one && what.starts_with("checkout:") && left.len() < LEFT_MAX && !left.iter().any(|one| one == commit) {
-            left.push(commit.to_owned());
-        }
+        // From a branch its name is told there.
+        let was_on_none = what.strip_prefix("checkout: moving from ")?.starts_with(commit);
+        (is_one && was_on_none).then_some(commit)
+    });
+    let left: BTreeSet<&str> = left.collect();
+    if left.len() > LEFT_MAX {
+        return Err(cannot(format!("more than {LEFT_MAX} commits on no branch were left")));
     }
-    left
+    Ok(left.into_iter().map(str::to_owned).collect())
 }
 
 /// How many files of a worktree are not as they were committed; and whether there are more.
