@@ -182,7 +182,7 @@ fn a_socket_serves_as_both_pipes() {
     let theirs = [theirs.try_clone().expect("clones"), theirs].map(OwnedFd::from);
     let [stdin, stdout] = theirs.map(Stdio::from);
     let mut child = runner().stdin(stdin).stdout(stdout).spawn().expect("starts");
-    ours.set_read_timeout(Some(Duration::from_secs(20))).expect("sets");
+    ours.set_read_timeout(Some(Duration::from_secs(90))).expect("sets");
     (&ours).write_all(format!("{PING}\n").as_bytes()).expect("is read");
     let mut line = String::new();
     BufReader::new(&ours).read_line(&mut line).expect("answers");

@@ -27,7 +27,7 @@ const AT_ONCE: usize = 100;
 /// How much more memory may be held at the end, in KiB.
 const GROWTH_KIB: u64 = 4 * 1024;
 /// How long what was given up may take until it is gone, in milliseconds.
-const REST_MS_MAX: u64 = 20_000;
+const REST_MS_MAX: u64 = 90_000;
 /// The argument of the other process.
 const OTHER: &str = "other-side";
 

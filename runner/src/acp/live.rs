@@ -128,9 +128,9 @@ impl Live {
         }
     }
 
-    /// How its process has ended, where it has.
+    /// How its process has ended, where it has. Its exit may be known before the end of its output has been read.
     pub(super) async fn how_it_ended(&mut self) -> Option<String> {
-        if !self.link.has_ended() {
+        if !self.link.has_ended() && !self.process.has_exited() {
             return None;
         }
         Some(how_it_ended(&mut self.process, "closed its output").await)

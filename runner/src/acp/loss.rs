@@ -12,9 +12,9 @@ use super::link::{AskError, Link};
 use crate::adapter::process::{Launch, Process};
 
 /// How long one that says no more may take to exit, in milliseconds; then it is ended.
-const EXIT_MS: u64 = 1_000;
+const EXIT_MS: u64 = 3_000;
 /// How long what is left of its output may take once it has exited, in milliseconds.
-const DRAIN_MS: u64 = 500;
+const DRAIN_MS: u64 = 1_000;
 /// The longest text of an agent that is told in an error, in characters.
 const TEXT_CHARS_MAX: usize = 2_000;
 

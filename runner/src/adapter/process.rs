@@ -89,6 +89,11 @@ impl Process {
         Ok(Self { child, own: own.clone(), stdin, stdout, stderr, exit: None })
     }
 
+    /// Whether it has ended by now.
+    pub(crate) fn has_exited(&mut self) -> bool {
+        self.exit.is_some() || self.child.try_wait().is_ok_and(|status| status.is_some())
+    }
+
     /// Waits until it has ended, with all that it has started. Nothing is lost when the future is dropped.
     ///
     /// # Errors

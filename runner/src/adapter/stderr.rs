@@ -16,7 +16,7 @@ const LINE_BYTES_MAX: usize = 8 * 1024;
 /// Lines that are kept.
 const LINES_MAX: usize = 8;
 /// How long the last lines may take once the agent has ended, in milliseconds.
-const LAST_MS: u64 = 200;
+const LAST_MS: u64 = 500;
 
 /// The reader of an agent's stderr. Dropped, it reads no more.
 pub(crate) struct Stderr {

@@ -25,10 +25,10 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
-/// How long a test waits for what must happen, with room for a busy machine.
 /// What is told of a turn of an agent that tells nothing of what it uses.
 pub(crate) const NO_USAGE: &str = "usage - - - calls 1 cost - model -";
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a test waits for what must happen, with room for a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
 
 /// A host with one runner.
 pub(crate) struct Host {
@@ -186,8 +186,7 @@ impl Host {
         line.split_whitespace().next()?.parse().ok()
     }
 
-    /// What was told so far.
-    /// What was told, without words about usage of an agent that tells none.
+    /// What was told so far, without words about usage of an agent that tells none.
     pub(crate) fn told(&self) -> Vec<String> {
         let mut told = self.all_told();
         told.retain(|line| line != NO_USAGE);
@@ -197,6 +196,20 @@ impl Host {
     /// All that was told.
     pub(crate) fn all_told(&self) -> Vec<String> {
         self.seen.told.borrow().clone()
+    }
+
+    /// Waits until all that the runner has started has exited, whether the runner knows it or not. Whether the system tells.
+    pub(crate) async fn started_ones_exit(&self) -> bool {
+        let runner = self.child.id().expect("lives");
+        let begun = Instant::now();
+        while let Some(states) = states_below(runner) {
+            if states.iter().all(|state| state == "Z") {
+                return true;
+            }
+            assert!(begun.elapsed() < PATIENCE, "they live: {states:?}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        false
     }
 
     /// Forgets what was told so far.
@@ -245,6 +258,17 @@ pub(crate) async fn nothing_is_left(mark: &str) {
         assert!(begun.elapsed() < PATIENCE, "processes are left: {left:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+}
+
+/// The states of a process's children, where the system tells.
+fn states_below(parent: u32) -> Option<Vec<String>> {
+    let stats = std::fs::read_dir("/proc").ok()?.flatten().filter_map(|entry| {
+        let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
+        // The name before may hold anything.
+        let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+        Some((fields.next()?.to_owned(), fields.next()?.parse::<u32>().ok()?))
+    });
+    Some(stats.filter(|(_, of)| *of == parent).map(|(state, _)| state).collect())
 }
 
 /// Processes with the mark in their environment.

@@ -152,7 +152,7 @@ async fn the_end_of_the_link_leaves_nothing() {
     host.sees("text \"Here.\"").await;
     let process = host.process;
     let (mut child, temporary) = host.hang_up().await;
-    let ended = tokio::time::timeout(Duration::from_secs(20), child.wait()).await.expect("soon");
+    let ended = tokio::time::timeout(Duration::from_secs(90), child.wait()).await.expect("soon");
     assert_eq!(ended.expect("ends").code(), Some(0));
     assert_eq!(marked(process), []);
     assert_eq!(crate::host::left_in(temporary.path()), Vec::<String>::new());

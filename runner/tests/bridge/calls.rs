@@ -111,7 +111,7 @@ async fn an_error_is_told_to_the_agent_or_ends_the_run() {
         let told = format!("`{0}` failed: {0} it is", kind.name());
         assert_eq!(client.call(kind.name(), json!({})).await, (told, true));
         let ended = timeout(
-            std::time::Duration::from_millis(if Kind::MENDABLE.contains(kind) { 0 } else { 20_000 }),
+            std::time::Duration::from_millis(if Kind::MENDABLE.contains(kind) { 0 } else { 90_000 }),
             run.ended(),
         );
         let ended = ended.await.ok().map(|ended| match ended {

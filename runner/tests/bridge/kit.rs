@@ -21,7 +21,7 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 
 /// How long anything may take, with room for a busy machine.
-pub(crate) const SOON: Duration = Duration::from_secs(20);
+pub(crate) const SOON: Duration = Duration::from_secs(90);
 
 /// What the host has seen.
 #[derive(Default)]

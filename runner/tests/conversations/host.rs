@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Duration, timeout};
 
 /// How long a test waits for what must happen.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(90);
 
 pub(crate) struct Host {
     peer: Peer,

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 /// Within this a call is answered, whatever happens: what clients bear, and a margin for a loaded machine.
-const ANSWERED_WITHIN: Duration = Duration::from_secs(45);
+const ANSWERED_WITHIN: Duration = Duration::from_secs(120);
 
 /// What came of a call.
 #[derive(Debug, Clone, PartialEq)]

@@ -22,9 +22,9 @@ const WORKERS: u64 = 3;
 /// What a client does in a round.
 const STEPS: (u64, u64) = (8, 20);
 /// Within this everything has ended that ends by itself: the longest life in a queue of others, and a margin.
-const QUIET_WITHIN: Duration = Duration::from_secs(40);
+const QUIET_WITHIN: Duration = Duration::from_secs(120);
 /// Within this a runner is gone whose process has ended, or whose host was killed.
-const GONE_WITHIN: Duration = Duration::from_secs(8);
+const GONE_WITHIN: Duration = Duration::from_secs(30);
 /// Within this a process that does nothing has started and ended.
 const QUICK_MS: u64 = 10_000;
 /// How often the tables are looked at for quiet.

@@ -44,7 +44,7 @@ fn client(end: DuplexStream, ids: IdKind) -> Client {
     let (read, write) = split(end);
     ClientBuilder::default()
         .id_format(ids)
-        .request_timeout(Duration::from_secs(20))
+        .request_timeout(Duration::from_secs(90))
         .build_with_tokio(Sender(write), Receiver(BufReader::new(read).lines()))
 }
 

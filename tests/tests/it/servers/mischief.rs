@@ -58,13 +58,13 @@ async fn one_that_hangs_is_given_up() {
     let limits = Limits { server_start_ms: 500, ..Limits::default() };
     let steps = json!([{ "text": "{{system}}" }]);
     let served = Served::new(&[definition("a", &server(&["hang"], ""))], &[("a", steps)], limits).await;
-    let told = tokio::time::timeout(Duration::from_secs(30), served.told("a")).await.expect("it is given up").1;
+    let told = tokio::time::timeout(Duration::from_secs(90), served.told("a")).await.expect("it is given up").1;
     assert!(told.contains("limit server_start_ms: it did not answer within 500 ms"), "{told}");
     assert!(served.servers().is_empty());
     // One with a time of its own is not told of the limit of the host.
     let assistants = [definition("a", &server(&["hang"], ", startTimeoutMs: 400"))];
     let served = Served::new(&assistants, &[("a", json!([{ "text": "{{system}}" }]))], Limits::default()).await;
-    let told = tokio::time::timeout(Duration::from_secs(30), served.told("a")).await.expect("it is given up").1;
+    let told = tokio::time::timeout(Duration::from_secs(90), served.told("a")).await.expect("it is given up").1;
     let want = "the time that its definition gives its start: it did not answer within 400 ms";
     assert!(told.contains(want) && !told.contains("server_start_ms"), "{told}");
 }
