@@ -98,10 +98,14 @@ impl Host {
     }
 
     async fn end_there(&self, row: &Process) {
-        let Ok(Some(launcher)) = self.launcher(row.launcher.as_deref()) else { return };
-        if let Err(error) = launcher::end_there(launcher, &row.id.to_string(), self.state_dir()).await {
-            let (process, launcher) = (row.id, &launcher.name);
-            tracing::warn!(%error, %process, %launcher, "what a killed runner has left elsewhere may live on");
+        let ended = match self.launcher(row.launcher.as_deref()) {
+            Ok(Some(launcher)) => launcher::end_there(launcher, &row.id.to_string(), self.state_dir()).await,
+            Ok(None) => return,
+            Err(unknown) => Err(unknown.to_string()),
+        };
+        if let Err(error) = ended {
+            let process = row.id;
+            tracing::warn!(%error, %process, "what a killed runner has left elsewhere may live on");
         }
     }
 }

@@ -33,25 +33,24 @@ pub(crate) async fn end_there(launcher: &Launcher, id: &str, state: &Path) -> Re
     };
     let argv = fill(launcher.kill.iter(), &world)?;
     let Some((program, args)) = argv.split_first() else { return Ok(()) };
-    let shown = program.display().to_string();
+    let shown = format!("`kill` of the launcher {} ({})", launcher.name, program.display());
     let mut command = Command::new(program);
     command.args(args).current_dir(state).env_clear();
     command.envs(passed_on(ENVIRONMENT)).envs(passed_on(CLIENT_ENVIRONMENT)).envs(named(&launcher.env));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let (mut child, _started) =
-        started::start(command).map_err(|error| format!("cannot start {shown}: {}", words(&error)))?;
+        started::start(command).map_err(|error| format!("cannot start the {shown}: {}", words(&error)))?;
     if let Ok(ended) = timeout(KILL_WITHIN, child.inner_mut().wait()).await {
         let status = ended.map_err(|error| error.to_string())?;
-        let launcher = &launcher.name;
         if status.success() {
-            tracing::debug!(%launcher, id, "ended what may have been left over there");
+            tracing::debug!(kill = shown, id, "ended what may have been left over there");
         } else {
-            tracing::warn!(%launcher, id, %status, kill = shown, "what a killed process has left over there may live on");
+            tracing::warn!(kill = shown, id, %status, "what a killed process has left over there may live on");
         }
         return Ok(());
     }
     let killed = child.start_kill();
     let waited = child.inner_mut().wait().await;
-    killed.and(waited.map(|_| ())).map_err(|error| format!("{shown} cannot be killed: {error}"))?;
-    Err(format!("{shown} took longer than {} s", KILL_WITHIN.as_secs()))
+    killed.and(waited.map(|_| ())).map_err(|error| format!("the {shown} cannot be killed: {error}"))?;
+    Err(format!("the {shown} took longer than {} s", KILL_WITHIN.as_secs()))
 }

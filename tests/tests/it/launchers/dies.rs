@@ -2,6 +2,7 @@
 
 use rmcp::ServiceExt;
 use rmcp::transport::TokioChildProcess;
+use tokio::io::{AsyncBufReadExt, BufReader};
 
 use super::*;
 use crate::crash::{McpClient, call, mcp};
@@ -92,8 +93,8 @@ async fn what_a_killed_process_has_elsewhere_is_ended_by_its_kill() {
     until_none("what it had elsewhere", || conformance::bed::running(&pid_file)).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn what_a_dead_host_has_elsewhere_is_ended_by_the_next() {
+/// Three processes under a launcher that notes what it is told to end, whose host was killed; and the names that they have there.
+async fn left_by_a_dead_host() -> (Bed, Bin, String, Vec<String>) {
     let bin = Bin::new(&[("far", "exec \"$@\""), ("kill-far", "echo \"$1\" >> \"$0.log\"")]);
     let dir = bin.0.path().display();
     let launcher =
@@ -112,7 +113,13 @@ async fn what_a_dead_host_has_elsewhere_is_ended_by_the_next() {
     until_none("runners", || crate::crash::runners_of(&bed.state().canonicalize().expect("the state"))).await;
     drop(client);
     assert!(!bin.path("kill-far.log").exists(), "nobody was there to do it");
-    let mut bed = bed;
+    spawned.sort_unstable();
+    (bed, bin, launcher, spawned)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_dead_host_has_elsewhere_is_ended_by_the_next() {
+    let (mut bed, bin, launcher, spawned) = left_by_a_dead_host().await;
     bed.launchers = launchers(&format!("[launchers.there]\n{launcher}"));
     let client = bed.open().await;
     // It waits for what it ends.
@@ -120,6 +127,29 @@ async fn what_a_dead_host_has_elsewhere_is_ended_by_the_next() {
     let told = std::fs::read_to_string(bin.path("kill-far.log")).expect("they were ended");
     let mut ended: Vec<&str> = told.lines().collect();
     ended.sort_unstable();
-    spawned.sort_unstable();
     assert_eq!(ended, spawned);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_next_host_cannot_end_is_told() {
+    let (bed, _bin, _, spawned) = left_by_a_dead_host().await;
+    // Its launcher is not configured any more.
+    let mut next = mcp(&bed, &script(&[("x", json!([{ "hang": true }]))]));
+    next.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut next = next.spawn().expect("a process");
+    let mut lines = BufReader::new(next.stderr.take().expect("piped")).lines();
+    let (mut told, mut other) = (Vec::new(), String::new());
+    while told.len() < spawned.len() {
+        let line = tokio::time::timeout(SOON, lines.next_line()).await.expect("in time").expect("read");
+        let line = line.unwrap_or_else(|| panic!("no more behind {other}"));
+        if line.contains("what a killed runner has left elsewhere may live on") {
+            assert!(line.contains("there"), "{line}");
+            let of = spawned.iter().find(|name| line.contains(name.trim_start_matches("assistant-")));
+            told.push(of.expect("one of them").clone());
+        } else {
+            other += &line;
+        }
+    }
+    told.sort_unstable();
+    assert_eq!(told, spawned);
 }
