@@ -58,6 +58,8 @@ pub(crate) struct CliAgent {
     used: Option<Usage>,
     /// What cannot be passed on was told.
     told: bool,
+    /// It was told that the agent has not come for its tools.
+    told_without_tools: bool,
     process: Option<Process>,
     /// What reads the output of a turn that goes on, or was not ended by its answer.
     reader: Option<Box<dyn Reader>>,
@@ -98,6 +100,7 @@ pub(crate) fn agent(args: &[OsString], started: Started) -> Result<(CliAgent, St
             session,
             used: Some(Usage::default()),
             told: false,
+            told_without_tools: false,
             process,
             reader: None,
             calls: Calls::default(),

@@ -25,6 +25,7 @@ use super::said::text_block;
 use super::wishes;
 use crate::adapter::Run;
 use crate::adapter::bridge::{McpServer, SERVER_NAME};
+use crate::adapter::literal::Mentions;
 use crate::adapter::own::Own;
 use crate::adapter::process::{Launch, Process};
 
@@ -51,6 +52,8 @@ pub(super) struct Live {
     pub(super) heard: Option<mpsc::Receiver<Heard>>,
     /// It takes pictures.
     pub(super) takes_images: bool,
+    /// What of a prompt it would take for files.
+    pub(super) mentions: Mentions,
     /// Nothing was said in its session so far: the assistant's own prompt, to be put before the first task.
     pub(super) instructions: Option<String>,
     /// Its session is one that it has gone on with: it knows what was said before.
@@ -114,6 +117,7 @@ impl Live {
             link,
             session: begun.session,
             takes_images: begun.takes_images,
+            mentions: if begun.is_claude { Mentions::BehindBlanks } else { Mentions::Never },
             instructions: begun.instructions,
             knows_earlier: begun.knows_earlier,
             cost_told: begun.cost_usd,

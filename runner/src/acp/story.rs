@@ -11,9 +11,8 @@ use serde_json::Value;
 use super::calls::{Call, told_name};
 use super::heard::{progress, result, text_of};
 use crate::adapter::ids::{ID_BYTES_MAX, Ids, cut, hash};
+use crate::adapter::pieces::TEXT_BYTES_MAX;
 
-/// Bytes of a text that is told at once, and of an answer that is kept; a longer one is told in pieces.
-const TEXT_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes that are kept of calls that go on, about; of one beyond them nothing is told and nothing allowed.
 const CALLS_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Calls of a turn. What comes beyond is not told.

@@ -21,6 +21,7 @@ use super::said::{blocks, text_block};
 use super::story::{Story, Told, cost_of};
 use crate::adapter::bridge::SERVER_NAME;
 use crate::adapter::ids::Ids;
+use crate::adapter::literal::literal;
 use crate::adapter::{Prompt, Run, TurnEnd};
 
 /// How long an agent may stay silent until what is held back is told, in milliseconds: texts and calls that are not whole.
@@ -37,13 +38,14 @@ impl Live {
         if self.knows_earlier {
             prompt.without_earlier();
         }
-        let (mut blocks, pictures) = blocks(prompt.content.parts().iter(), self.takes_images);
+        let (mut blocks, pictures) = blocks(prompt.content.parts().iter(), self.takes_images, self.mentions);
         if pictures > 0 {
             let why = if self.takes_images { "their bytes are not here" } else { "the agent takes none" };
             run.lacks("pictures", format!("{why}; it is told of them in words")).await?;
         }
         if let Some(instructions) = self.instructions.take() {
-            blocks.insert(0, text_block(format!("<instructions>\n{instructions}\n</instructions>")));
+            let instructions = format!("<instructions>\n{instructions}\n</instructions>");
+            blocks.insert(0, text_block(literal(&instructions, self.mentions)));
         }
         // From here on the session has what was said.
         self.knows_earlier = true;

@@ -125,9 +125,10 @@ pub(super) fn is_claude(agent: Option<&Implementation>) -> bool {
     agent.is_some_and(|agent| ["claude-agent-acp", "claude-code-acp"].iter().any(|name| agent.name.ends_with(name)))
 }
 
-/// What a session of Claude Code is begun with beside the protocol: the tools that it has, and those that it must not have.
+/// What a session of Claude Code is begun with beside the protocol: the tools that it has, those that it must not have, and
+/// nothing of the user's.
 pub(super) fn for_claude(run: &Run) -> Option<Meta> {
-    let options = claude_tools::options(&Wishes::of(run.brief(), run.tools()))?;
+    let options = claude_tools::options(&Wishes::of(run.brief(), run.tools()));
     json!({ "claudeCode": { "options": options } }).as_object().cloned()
 }
 

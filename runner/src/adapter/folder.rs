@@ -18,6 +18,7 @@ const REMOVED_MAX: usize = 100;
 const NAMES_MAX: u32 = 1_000;
 
 /// A folder that only this user can look into, 0700; removed when this is dropped.
+#[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
     /// Open, and locked, for as long as the folder is used.
@@ -149,7 +150,7 @@ mod tests {
         drop(one);
         assert!(!path.exists(), "gone with its holder");
         fs::set_permissions(two.path().parent().expect("a parent"), fs::Permissions::from_mode(0o755)).expect("sets");
-        let refused = Folder::make(&temporary).err().expect("refused").to_string();
+        let refused = Folder::make(&temporary).expect_err("refused").to_string();
         assert!(refused.ends_with("is not a folder that only this user can look into"), "{refused}");
         drop(two);
         fs::remove_dir_all(&temporary).expect("removes");

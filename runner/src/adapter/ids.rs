@@ -42,6 +42,33 @@ impl Ids {
     }
 }
 
+/// Ids of an agent's own that are remembered for a while, as much of them as there is room for.
+#[derive(Debug, Default)]
+pub(crate) struct Seen(HashSet<u64>);
+
+impl Seen {
+    /// Remembers an id; false where it is remembered already. Without room it counts as new.
+    pub(crate) fn insert(&mut self, id: &str) -> bool {
+        let id = hash(id);
+        if self.0.len() >= KNOWN_MAX { !self.0.contains(&id) } else { self.0.insert(id) }
+    }
+
+    /// Forgets an id; false where it is not remembered.
+    pub(crate) fn remove(&mut self, id: &str) -> bool {
+        self.0.remove(&hash(id))
+    }
+
+    /// Whether an id is remembered.
+    pub(crate) fn contains(&self, id: &str) -> bool {
+        self.0.contains(&hash(id))
+    }
+
+    /// Whether none is remembered.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
 /// At most `bytes` bytes of a text, whole letters.
 pub(crate) fn cut(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]

@@ -16,6 +16,7 @@ use tokio::sync::watch;
 
 use super::bridge::{Bridge, Ended, Turn};
 use super::lines::excerpt;
+use super::pieces::pieces;
 
 /// A run. Clones are the same run; a run that is over answers nothing more.
 #[derive(Clone)]
@@ -110,15 +111,15 @@ impl Run {
             }
             AgentEvent::Session { .. } | AgentEvent::Lacks { .. } | AgentEvent::Other => {}
         }
-        let params = AgentEventParams { thread_id: self.0.thread_id, event };
-        match self.0.peer.call::<OnAgentEvent>(&params).await {
-            Ok(_) => Ok(()),
-            Err(error) if ends_run(&error) => Err(error.into()),
-            Err(error) => {
-                crate::complain(&format!("the host did not take an event: {error}"));
-                Ok(())
+        for event in pieces(event) {
+            let params = AgentEventParams { thread_id: self.0.thread_id, event };
+            match self.0.peer.call::<OnAgentEvent>(&params).await {
+                Ok(_) => {}
+                Err(error) if ends_run(&error) => return Err(error.into()),
+                Err(error) => crate::complain(&format!("the host did not take an event: {error}")),
             }
         }
+        Ok(())
     }
 
     /// Tells what cannot be passed on to the agent.

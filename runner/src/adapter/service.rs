@@ -24,7 +24,9 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::bridge::Ended;
+use super::ids::cut;
 use super::mail::Mailbox;
+use super::pieces::TEXT_BYTES_MAX;
 use super::prompt::Prompt;
 use super::run::{Run, Turns};
 use super::{Agent, TurnEnd};
@@ -319,7 +321,7 @@ async fn run<A: Agent>(shared: Arc<Shared<A>>, mut params: RunParams, call: Call
                     Some(error) => (Err(error), END_MS),
                     None => {
                         lent.in_order = true;
-                        return Ok(RunResult { stop_reason, content: Content::Text(text), structured: None });
+                        return Ok(RunResult { stop_reason, content: Content::Text(cut(&text, TEXT_BYTES_MAX).to_owned()), structured: None });
                     }
                 }
             }

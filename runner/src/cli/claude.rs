@@ -1,6 +1,5 @@
 //! Claude Code: `claude -p` with JSON lines.
 
-use std::collections::HashSet;
 use std::io;
 
 use assistant_protocol::error::{Kind as ErrorKind, RpcError};
@@ -14,6 +13,8 @@ use super::tokens::{of_anthropic as tokens, rest, sum};
 use super::wishes::Wishes;
 use crate::adapter::TurnEnd;
 use crate::adapter::bridge::{CALL_MS, PERMISSION_TOOL, SERVER_NAME};
+use crate::adapter::ids::Seen;
+use crate::adapter::literal::Mentions;
 use crate::adapter::process::Exit;
 
 pub(crate) mod tools;
@@ -24,6 +25,7 @@ pub(super) const KIND: Kind = Kind {
     title: "Claude Code",
     program: "claude",
     places: &["CLAUDE_CONFIG_DIR"],
+    mentions: Mentions::BehindBlanks,
     asks_permission: true,
     settings_at_home: false,
     login: "run `claude` and log in, or name a variable with its key in `env` of its runner in the configuration of the host",
@@ -103,9 +105,9 @@ fn tools(start: &Start<'_>, plan: &mut Plan) -> io::Result<()> {
 #[derive(Default)]
 struct Output {
     /// Calls by the way back, which the host knows already.
-    by_way_back: HashSet<String>,
+    by_way_back: Seen,
     /// Messages of the model whose tokens were told.
-    counted: HashSet<String>,
+    counted: Seen,
     told: Usage,
     last_text: String,
     /// It has asked its model, as far as it tells.
@@ -225,7 +227,7 @@ impl Output {
                     let (call_id, tool_name) =
                         (text(part, "id").unwrap_or_default(), text(part, "name").unwrap_or_default());
                     if tool_name.starts_with(&format!("mcp__{SERVER_NAME}__")) {
-                        self.by_way_back.insert(call_id.to_owned());
+                        self.by_way_back.insert(call_id);
                         continue;
                     }
                     let arguments = part["input"].clone();
@@ -260,7 +262,7 @@ impl Output {
         let id = text(message, "id").filter(|_| message["usage"].is_object())?;
         // What it makes up itself cost nothing.
         let model = text(message, "model").filter(|model| *model != SYNTHETIC)?;
-        if !self.counted.insert(id.to_owned()) {
+        if !self.counted.insert(id) {
             return None;
         }
         let usage = tokens(&message["usage"]);

@@ -3,7 +3,6 @@
 //! It has no list of tools: commands run in its sandbox, which is what a definition can choose. Nobody is asked for
 //! permission.
 
-use std::collections::HashSet;
 use std::io;
 
 use assistant_protocol::error::RpcError;
@@ -17,6 +16,8 @@ use super::tokens::rest;
 use super::wishes::{Role, Wanted, Wish, Wishes};
 use crate::adapter::TurnEnd;
 use crate::adapter::bridge::{CALL_MS, SERVER_NAME};
+use crate::adapter::ids::Seen;
+use crate::adapter::literal::Mentions;
 use crate::adapter::process::Exit;
 
 mod rollout;
@@ -27,6 +28,7 @@ pub(super) const KIND: Kind = Kind {
     title: "Codex",
     program: "codex",
     places: &["CODEX_HOME", "CODEX_SQLITE_HOME"],
+    mentions: Mentions::Never,
     asks_permission: false,
     settings_at_home: false,
     login: "run `codex login`, or name CODEX_API_KEY in `env` of its runner in the configuration of the host",
@@ -189,7 +191,7 @@ struct Output {
     before: Option<Usage>,
     now: Option<Usage>,
     /// Calls under way.
-    open: HashSet<String>,
+    open: Seen,
     /// The model was called since the last count.
     uncounted: bool,
     last_text: String,
@@ -299,7 +301,7 @@ impl Output {
                 let (tool_name, arguments) = call_of(item);
                 told.push(Told::Event(AgentEvent::ToolCall { call_id: self.call_id(&id), tool_name, arguments }));
             }
-            self.open.insert(id.clone());
+            self.open.insert(&id);
         }
         if completed {
             self.open.remove(&id);

@@ -2,7 +2,6 @@
 //!
 //! What it may do stands in a private policy. Nobody is asked for permission: what would have to be asked is forbidden.
 
-use std::collections::HashSet;
 use std::fmt::Write;
 use std::io;
 
@@ -16,6 +15,9 @@ use super::kind::{Kind, Plan, Reader, Start, Told, mcp_server, text};
 use super::wishes::{Role, Wanted, Wish, Wishes};
 use crate::adapter::TurnEnd;
 use crate::adapter::bridge::{CALL_MS, SERVER_NAME};
+use crate::adapter::ids::{Seen, cut};
+use crate::adapter::literal::Mentions;
+use crate::adapter::pieces::TEXT_BYTES_MAX;
 use crate::adapter::process::Exit;
 
 /// What there is to know of it.
@@ -24,6 +26,7 @@ pub(super) const KIND: Kind = Kind {
     title: "Gemini CLI",
     program: "gemini",
     places: &["GEMINI_CLI_HOME"],
+    mentions: Mentions::Anywhere,
     asks_permission: false,
     settings_at_home: true,
     login: "run `gemini` and log in, or name GEMINI_API_KEY in `env` of its runner in the configuration of the host",
@@ -239,10 +242,12 @@ fn policy(brief: &AgentBrief, tools: &[ToolSpec], plan: &mut Plan) -> io::Result
 /// Its output of a turn.
 #[derive(Default)]
 struct Output {
-    /// Its last words, which come in pieces.
+    /// Its last words, which come in pieces, as much of them as is kept.
     text: String,
-    by_way_back: HashSet<String>,
-    open: HashSet<String>,
+    /// What of them is not told.
+    untold: String,
+    by_way_back: Seen,
+    open: Seen,
     /// Its model was asked, which is not told.
     asking: bool,
     result: Option<Value>,
@@ -258,10 +263,9 @@ impl Reader for Output {
             Some("message") if text(line, "role") == Some("assistant") => {
                 let said = text(line, "content").unwrap_or_default();
                 if line["delta"] != true {
-                    self.text.clear();
+                    self.forget();
                 }
-                self.text.push_str(said);
-                Vec::new()
+                self.says(said)
             }
             Some("tool_use") => self.called(line),
             Some("tool_result") => self.answered(line),
@@ -312,12 +316,29 @@ impl Reader for Output {
 const AUTH_EXIT: i32 = 41;
 
 impl Output {
+    /// It goes on with what it says, which is told once it is whole, or long.
+    fn says(&mut self, said: &str) -> Vec<Told> {
+        self.text.push_str(cut(said, TEXT_BYTES_MAX - self.text.len()));
+        self.untold.push_str(said);
+        if self.untold.len() <= TEXT_BYTES_MAX {
+            return Vec::new();
+        }
+        vec![Told::Event(AgentEvent::Text { text: std::mem::take(&mut self.untold) })]
+    }
+
+    fn forget(&mut self) {
+        self.text.clear();
+        self.untold.clear();
+    }
+
     /// What it has said is whole; its model was called for it.
     fn has_said(&mut self) -> Vec<Told> {
         if self.text.is_empty() {
             return Vec::new();
         }
-        vec![Told::Event(called_once()), Told::Event(AgentEvent::Text { text: self.text.clone() })]
+        let rest = std::mem::take(&mut self.untold);
+        let rest = (!rest.is_empty()).then(|| Told::Event(AgentEvent::Text { text: rest }));
+        std::iter::once(Told::Event(called_once())).chain(rest).collect()
     }
 
     fn called(&mut self, line: &Value) -> Vec<Told> {
@@ -325,12 +346,12 @@ impl Output {
         if self.open.is_empty() {
             told.extend(if self.text.is_empty() { vec![Told::Event(called_once())] } else { self.has_said() });
         }
-        self.text.clear();
+        self.forget();
         self.asking = false;
         let (id, name) = (text(line, "tool_id").unwrap_or_default(), text(line, "tool_name").unwrap_or_default());
-        self.open.insert(id.to_owned());
+        self.open.insert(id);
         if name.starts_with(&format!("mcp_{SERVER_NAME}_")) {
-            self.by_way_back.insert(id.to_owned());
+            self.by_way_back.insert(id);
             return told;
         }
         let (call_id, tool_name, arguments) = (id.to_owned(), name.to_owned(), line["parameters"].clone());

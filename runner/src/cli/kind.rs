@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::adapter::TurnEnd;
 use crate::adapter::bridge::McpServer;
 use crate::adapter::folder::Folder;
+use crate::adapter::literal::Mentions;
 use crate::adapter::process::Exit;
 use crate::adapter::run::Run;
 
@@ -25,6 +26,8 @@ pub(super) struct Kind {
     pub(super) places: &'static [&'static str],
     /// It asks for permission by a tool of the way back.
     pub(super) asks_permission: bool,
+    /// What of a prompt it would take for files.
+    pub(super) mentions: Mentions,
     /// How a user logs in.
     pub(super) login: &'static str,
     /// It reads its settings only below folders that nobody else can write to, as a folder for temporary files is not.

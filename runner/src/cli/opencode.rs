@@ -15,6 +15,9 @@ use super::kind::{Kind, Plan, Reader, Start, Told, text};
 use super::wishes::{Role, Wanted, Wish, Wishes};
 use crate::adapter::TurnEnd;
 use crate::adapter::bridge::{CALL_MS, SERVER_NAME};
+use crate::adapter::ids::cut;
+use crate::adapter::literal::Mentions;
+use crate::adapter::pieces::TEXT_BYTES_MAX;
 use crate::adapter::process::Exit;
 
 /// What there is to know of it.
@@ -24,6 +27,7 @@ pub(super) const KIND: Kind = Kind {
     program: "opencode",
     // Settings of their own are the configuration's choice: by OPENCODE_CONFIG in `env`.
     places: &["OPENCODE_DB"],
+    mentions: Mentions::Never,
     asks_permission: false,
     settings_at_home: false,
     login: "run `opencode auth login`, or name the variable with the key of its provider in `env` of its runner in the \
@@ -84,11 +88,11 @@ fn plan(start: &Start<'_>) -> io::Result<Plan> {
     let env: Map<_, _> = start.server.env.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
     let command: Vec<Value> =
         std::iter::once(json!(start.server.command)).chain(start.server.args.iter().map(|arg| json!(arg))).collect();
+    let server = json!({ "mcp": { SERVER_NAME: {
+        "type": "local", "command": command, "environment": env, "enabled": true, "timeout": CALL_MS,
+    } } });
     let settings = json!({
         "agent": { AGENT: agent },
-        "mcp": { SERVER_NAME: {
-            "type": "local", "command": command, "environment": env, "enabled": true, "timeout": CALL_MS,
-        } },
         "share": "disabled",
         "autoupdate": false,
     });
@@ -97,6 +101,10 @@ fn plan(start: &Start<'_>) -> io::Result<Plan> {
     start.folder.write("config/opencode/opencode.json", settings.to_string().as_bytes())?;
     // Each time it starts it unpacks a library there, of some megabytes, and leaves it.
     plan.env("TMPDIR", start.folder.folder("tmp")?);
+    // It has settings and plugins of the user's in `.opencode` of the home, too.
+    plan.env("OPENCODE_TEST_HOME", start.folder.folder("home")?);
+    // Read last: no other settings have a server of this name.
+    plan.env("OPENCODE_CONFIG_CONTENT", server.to_string());
     plan.env("XDG_CONFIG_HOME", home)
         .env("OPENCODE_DISABLE_PROJECT_CONFIG", "1")
         .env("OPENCODE_DISABLE_AUTOUPDATE", "1");
@@ -256,7 +264,7 @@ impl Reader for Output {
             // It writes to its model by itself, too.
             Some("text") if part["synthetic"] != true => {
                 let said = text(part, "text").unwrap_or_default();
-                self.last_text.push_str(said);
+                self.last_text.push_str(cut(said, TEXT_BYTES_MAX - self.last_text.len()));
                 told.push(Told::Event(AgentEvent::Text { text: said.to_owned() }));
             }
             Some("reasoning") => {

@@ -18,6 +18,7 @@ use super::{CliAgent, internal};
 use crate::adapter::bridge::Bridge;
 use crate::adapter::ids::Ids;
 use crate::adapter::lines::{LINE_BYTES_MAX, Line, Lines, excerpt};
+use crate::adapter::literal::literal;
 use crate::adapter::process::{Launch, Process};
 use crate::adapter::{Prompt, Run, TurnEnd};
 
@@ -25,10 +26,12 @@ use crate::adapter::{Prompt, Run, TurnEnd};
 const EXIT_MS: u64 = 5_000;
 /// How long what is left of its output may take once it has exited, in milliseconds.
 const DRAIN_MS: u64 = 500;
-/// What stands before a prompt that an agent would take for one of its commands.
-const NO_COMMAND: &str = "Task: ";
 /// Lines that are no JSON objects of which is told; of more the number only.
 const ODD_LINES_TOLD: u64 = 3;
+/// Lines in a row that are no JSON objects, after which an agent is given up.
+const ODD_LINES_MAX: u64 = 10_000;
+/// What an agent lacks that has not come for its tools.
+const TOOLS: &str = "the assistant's tools";
 
 impl CliAgent {
     /// Runs the program once.
@@ -56,10 +59,7 @@ impl CliAgent {
         if let Some(before) = plan.before_prompt {
             text = format!("{before}\n\n{text}");
         }
-        if text.starts_with('/') {
-            // No command of the agent's, as those of its interactive mode are.
-            text.insert_str(0, NO_COMMAND);
-        }
+        let text = literal(&text, self.kind.mentions);
         if !self.told {
             self.told = true;
             for (what, why) in plan.lacks {
@@ -80,6 +80,13 @@ impl CliAgent {
         let telling = Telling { run, session: &mut self.session, calls: &mut self.calls };
         let played = play(self.kind, process, telling, &mut prompt, text, reader.as_mut());
         let played = run.with_tools(bridge, self.kind.asks_permission, played).await;
+        if played.is_ok()
+            && !run.tools().is_empty()
+            && !bridge.was_found()
+            && !std::mem::replace(&mut self.told_without_tools, true)
+        {
+            run.lacks(TOOLS, "the agent has not started the server that it was told of").await?;
+        }
         if played.is_ok() {
             self.process = None;
             // Else it tells when the agent is stopped.
@@ -196,14 +203,22 @@ async fn play(
                 return Err(model_failed(kind, &reach.words(), None).with("retryable", true));
             }
             line = lines.next(), if open => match line {
-                Ok(Some(line)) => for told in read(reader, line, &mut odd) {
-                    // It has begun, and so it has its prompt: one that is written may still be in the pipe.
-                    prompt.given();
-                    reach.hears(&told, Instant::now());
-                    if telling.tell(told, reader.said()).await? {
-                        deadline = deadline.or_else(|| Some(after(EXIT_MS)));
+                Ok(Some(line)) => {
+                    for told in read(reader, line, &mut odd) {
+                        // It has begun, and so it has its prompt: one that is written may still be in the pipe.
+                        prompt.given();
+                        reach.hears(&told, Instant::now());
+                        if telling.tell(told, reader.said()).await? {
+                            deadline = deadline.or_else(|| Some(after(EXIT_MS)));
+                        }
                     }
-                },
+                    if odd.in_a_row == ODD_LINES_MAX {
+                        let first = odd.first.unwrap_or_default();
+                        return Err(internal(format!(
+                            "the agent wrote {ODD_LINES_MAX} lines in a row that are no JSON objects; the first: {first}"
+                        )));
+                    }
+                }
                 Ok(None) | Err(_) => {
                     open = false;
                     deadline = deadline.or_else(|| Some(after(EXIT_MS)));
@@ -251,6 +266,8 @@ async fn feed(mut stdin: ChildStdin, text: String) -> io::Result<()> {
 #[derive(Default)]
 struct Odd {
     lines: u64,
+    /// Since the last one that is.
+    in_a_row: u64,
     /// The beginning of the first of them.
     first: Option<String>,
 }
@@ -260,12 +277,16 @@ fn read(reader: &mut dyn Reader, line: Line, odd: &mut Odd) -> Vec<Told> {
     let shown = match line {
         Line::Whole(line) if line.trim().is_empty() => return Vec::new(),
         Line::Whole(line) => match serde_json::from_str::<Value>(&line) {
-            Ok(value) if value.is_object() => return reader.line(&value),
+            Ok(value) if value.is_object() => {
+                odd.in_a_row = 0;
+                return reader.line(&value);
+            }
             Ok(_) | Err(_) => excerpt(line.as_bytes()),
         },
         Line::TooLong { start, bytes } => format!("{start} … ({bytes} bytes)"),
     };
     odd.lines += 1;
+    odd.in_a_row += 1;
     if odd.lines <= ODD_LINES_TOLD {
         crate::complain(&format!("the agent wrote what is no JSON object: {shown}"));
     }

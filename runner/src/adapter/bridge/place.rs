@@ -1,13 +1,14 @@
 //! Where the socket is: a place that only this user can come to, and that a socket's address has room for.
 
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder, Permissions};
+use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use tokio::net::UnixListener;
-use uuid::Uuid;
+
+use super::super::folder::Folder;
 
 /// The longest path of a socket, in bytes: the least that any system has, its end left out.
 const PATH_BYTES_MAX: usize = 103;
@@ -20,7 +21,7 @@ const SHORT: &str = "/tmp";
 #[derive(Debug)]
 pub(super) struct Socket {
     path: PathBuf,
-    folder: Option<PathBuf>,
+    _folder: Option<Folder>,
 }
 
 impl Socket {
@@ -31,11 +32,8 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        // Either may be gone already, with the folder of the adapter.
+        // It may be gone already, with the folder of the adapter.
         let _ = fs::remove_file(&self.path);
-        if let Some(folder) = &self.folder {
-            let _ = fs::remove_dir(folder);
-        }
     }
 }
 
@@ -43,11 +41,11 @@ impl Drop for Socket {
 pub(super) fn listen(folder: &Path) -> io::Result<(Socket, UnixListener)> {
     let path = folder.join(NAME);
     let socket = if path.as_os_str().len() <= PATH_BYTES_MAX {
-        Socket { path, folder: None }
+        Socket { path, _folder: None }
     } else {
-        let folder = Path::new(SHORT).join(format!("assistants-{}", Uuid::new_v4().simple()));
-        DirBuilder::new().mode(0o700).create(&folder)?;
-        Socket { path: folder.join(NAME), folder: Some(folder) }
+        // What a killed adapter leaves there, a later one removes.
+        let folder = Folder::make(Path::new(SHORT))?;
+        Socket { path: folder.path().join(NAME), _folder: Some(folder) }
     };
     let listener = UnixListener::bind(&socket.path)?;
     fs::set_permissions(&socket.path, Permissions::from_mode(0o600))?;

@@ -77,10 +77,13 @@ fn definitions_are_said_in_its_terms() {
 fn a_session_behind_an_adapter_is_told_its_tools() {
     let check = |brief: Value, told: Value| {
         let brief = serde_json::from_value(brief).expect("a brief");
-        assert_eq!(options(&Wishes::of(&brief, &[])).map_or(Value::Null, Value::Object), told, "{brief:?}");
+        let mut got = options(&Wishes::of(&brief, &[]));
+        let of_user = ["settingSources", "strictMcpConfig"].map(|name| got.remove(name));
+        assert_eq!(of_user, [Some(json!([])), Some(json!(true))]);
+        assert_eq!(Value::Object(got), told, "{brief:?}");
     };
-    check(json!({}), Value::Null);
-    check(json!({ "tools": ["*"] }), Value::Null);
+    check(json!({}), json!({}));
+    check(json!({ "tools": ["*"] }), json!({}));
     check(json!({ "tools": [] }), json!({ "tools": [] }));
     let run = ["Bash", "Read", "TaskOutput", "TaskStop"];
     let wanted = json!({ "tools": ["read_file", "Bash(git log:*)", "Frob"], "disallowed_tools": ["shell(rm:*)"] });

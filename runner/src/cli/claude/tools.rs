@@ -74,9 +74,11 @@ pub(super) fn permissions(wishes: &Wishes, plan: &mut Plan) -> Value {
 }
 
 /// What a session of Claude Code behind an adapter of another protocol is begun with: the tools that it has, and those that it
-/// must not have. It asks for each call but those that read in its folder.
-pub(crate) fn options(wishes: &Wishes) -> Option<Map<String, Value>> {
+/// must not have, and no servers, hooks and settings of the user's. It asks for each call but those that read in its folder.
+pub(crate) fn options(wishes: &Wishes) -> Map<String, Value> {
     let mut options = Map::new();
+    options.insert("settingSources".to_owned(), json!([]));
+    options.insert("strictMcpConfig".to_owned(), true.into());
     if let (Wanted::Some(_), _) | (_, Some(RuleAction::Deny)) = (&wishes.wanted, wishes.others) {
         let mut names: Vec<_> = listed(wishes).unwrap_or_default().iter().flat_map(own_names).collect();
         names.retain(|name| !(wishes.readonly && CHANGING.contains(name)));
@@ -97,7 +99,7 @@ pub(crate) fn options(wishes: &Wishes) -> Option<Map<String, Value>> {
     if !denied.is_empty() {
         options.insert("disallowedTools".to_owned(), json!(denied));
     }
-    (!options.is_empty()).then_some(options)
+    options
 }
 
 /// The tools that a definition names and that Claude Code does not have.
