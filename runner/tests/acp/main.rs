@@ -2,6 +2,8 @@
 #![cfg(all(feature = "adapters", unix))]
 
 mod host;
+#[cfg(target_os = "linux")]
+mod kills;
 
 mod fake;
 

@@ -266,3 +266,13 @@ async fn messages_are_given_with_the_next_turn() {
     assert!(result.contains(&id.to_string()), "{result}");
     agent.host.end().await;
 }
+
+#[tokio::test]
+async fn a_task_is_no_command() {
+    if !has_python("commands") {
+        return;
+    }
+    let agent = Agent::start("echo", allow).await;
+    assert_eq!(ended(agent.host.run("/help me, @you", json!({})).await), "finished Task: /help me, @you");
+    agent.host.end().await;
+}

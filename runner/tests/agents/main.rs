@@ -3,6 +3,7 @@
 #![cfg(unix)]
 
 mod conversation;
+mod every;
 mod host;
 #[cfg(target_os = "linux")]
 mod kills;

@@ -12,7 +12,8 @@ The file is named behind `--play`; each of its lines is a list, done in order:
     ["deaf"]               ignores SIGINT and SIGTERM      ["wait", "file"]      until there is this file
     ["touch", "file"]      makes a file                    ["hang"]              lives on
     ["exit", 3]            exits with this code            ["die", 9]            ends itself by a signal
-    ["chat", "text"]       writes a line again and again   ["call", "tool", {}]  calls a tool of its MCP server, as Claude Code's
+    ["chat", "text"]       writes a line again and again   ["times", 9, "text"] writes a line so many times
+    ["call", "tool", {}]  calls a tool of its MCP server, as Claude Code's
 """
 
 import json
@@ -96,6 +97,10 @@ def play(what, arg=None, more=None):
     elif what == "chat":
         while True:
             write(arg.encode() + b"\n")
+    elif what == "times":
+        for _ in range(arg):
+            out.write(more.encode() + b"\n")
+        out.flush()
     elif what == "call":
         call(arg, more)
     elif what == "hang":
