@@ -1,11 +1,12 @@
-"""Lets real coding agents run assistants: each does a task with a tool of its own, asks whoever gave it the task through
-the bridge, uses the answer, goes on where it ended, and is cancelled and killed without leaving anything behind.
+"""Lets real coding agents run assistants, by their command lines and over the Agent Client Protocol: each does a task with
+a tool of its own, asks whoever gave it the task through the bridge, uses the answer, goes on where it ended, starts nothing
+of its user, and is cancelled and killed without leaving anything behind.
 
 usage: agents.py FOLDER BINARY [--show] [NAME...]
 
-FOLDER has the programs: claude, codex, gemini, opencode; one that is not there is told as skipped. Their models are
-played here (see played.py). Prints a line `ok NAME`, `skip NAME: WHY` or `FAIL NAME: WHY` for each check, with --show also
-what was said; ends with 1 if one failed.
+FOLDER has the programs: claude, claude-agent-acp, codex, gemini, opencode; one that is not there is told as skipped. NAME is
+one of these, or gemini-acp or opencode-acp. Their models are played here (see played.py). Prints a line `ok NAME`,
+`skip NAME: WHY` or `FAIL NAME: WHY` for each check, with --show also what was said; ends with 1 if one failed.
 """
 
 import json
@@ -31,11 +32,15 @@ AGENTS = [
     Agent("codex"),
     Agent("opencode"),
     Agent("gemini"),
+    # Where it does not trust the folder, it starts no servers of tools.
+    Agent("gemini", ["--acp", "--skip-trust"]),
+    Agent("opencode", ["acp"]),
+    Agent("claude-agent-acp", []),
 ]
 
 
 def says(tools, results, texts):
-    """The model of all four: what it does next."""
+    """The model of all: what it does next."""
     told = "\n".join(texts)
     shell = next((name for name in tools if name in SHELLS), None)
     asks = next((name for name in tools if name.endswith("ask_parent")), None)
@@ -72,14 +77,25 @@ def tells_what_it_did_and_used(machine, _model):
     assert "from-the-shell" in log and "ask_parent" in log, log
     used = json.dumps(row["usage"])
     tokens = sum(value for key, value in row["usage"].items() if key.endswith("_tokens") and isinstance(value, int))
-    assert tokens >= 2 * sum(played.USAGE), used
+    # Over ACP some tell those of the last call only.
+    assert tokens >= (2 if machine.agent.acp is None else 1) * sum(played.USAGE), used
 
 
 def goes_on_where_it_ended(machine, _model):
+    if machine.agent.name == "gemini-acp":
+        make_sessions_older(machine.home)
     [resumed] = machine.lines("resume", machine.process, "--query", "TASK-AGAIN: what were you told?")
     row = machine.ended(resumed["process_id"])
     assert row["status"] == "finished", row
-    assert "I was told before." in machine.ours("logs", resumed["process_id"], "--json"), machine.ours("logs", resumed["process_id"])
+    log = machine.ours("logs", resumed["process_id"])
+    assert "I was told before." in log and "goes without its session" not in log, log
+
+
+def make_sessions_older(home):
+    """Gemini CLI (0.61) over ACP loses a session that is gone on with in the minute in which it began: the name of its file
+    has the minute, as in session-2026-11-29T13-10-9f05f882.jsonl."""
+    for file in home.glob(".gemini/tmp/*/chats/session-*"):
+        file.rename(file.with_name(f"session-2020-01-01T00-00{file.name[24:]}"))
 
 
 def works_in_a_box(machine, _model):
@@ -110,7 +126,7 @@ def dies_with_its_host(machine, _model):
 
 def dies_with_its_runner(machine, _model):
     process = sleeps(machine)
-    runner = next(pid for pid, words in marked(process) if "assistant" in words[0] and "cli" in words)
+    [runner] = [pid for pid, words in marked(process) if "assistant" in words[0] and words[1] in ("cli", "acp")]
     os.kill(runner, signal.SIGKILL)
     row = machine.ended(process)
     assert row["reason"] == "runner_exited", row
@@ -128,11 +144,12 @@ def dies_with_its_guard(machine, _model):
 
 def fails_with_its_agent(machine, _model):
     process, program = sleeps(machine), machine.agent.program
-    agent = [pid for pid, words in marked(process) if any(program in word for word in words[:2])]
+    agent = [pid for pid, words in marked(process) if any(program in pathlib.Path(word).name for word in words[:2])]
+    assert agent, marked(process)
     for pid in agent:
         kill(pid)
     row = machine.ended(process)
-    assert row["status"] == "failed" and agent, row
+    assert row["status"] == "failed", row
     gone(process)
 
 
@@ -176,8 +193,11 @@ def tried(place):
     if place.agent.kind == "gemini" and of_its_owner_only(place.folder) is None:
         print(f"skip {name}: others may write to every folder that there is for it", flush=True)
         return 0
+    # The README says of these that they keep what is their user's over ACP.
+    keeps = place.agent.acp is not None and place.agent.kind in ("gemini", "opencode")
+    checks = [check for check in CHECKS if not (keeps and check is starts_nothing_of_its_user)]
     with place.bed(says) as (machine, model):
-        return bed.failures(CHECKS, machine, model, prefix=f"{name}_")
+        return bed.failures(checks, machine, model, prefix=f"{name}_")
 
 
 if __name__ == "__main__":
