@@ -1,50 +1,46 @@
-"""Lets real coding agents run assistants: each does a task with a tool of its own, asks whoever gave it the task through
-the bridge, uses the answer, goes on where it ended, and is cancelled and killed without leaving anything behind.
+"""Lets real coding agents run assistants, by their command lines and over the Agent Client Protocol: each does a task with
+a tool of its own, asks whoever gave it the task through the bridge, uses the answer, goes on where it ended, starts nothing
+of its user, and is cancelled and killed without leaving anything behind.
 
 usage: agents.py FOLDER BINARY [--show] [NAME...]
 
-FOLDER has the programs: claude, codex, gemini, opencode; one that is not there is told as skipped. Their models are
-played here (see played.py). Prints a line `ok NAME`, `skip NAME: WHY` or `FAIL NAME: WHY` for each check, with --show also
-what was said; ends with 1 if one failed.
+FOLDER has the programs: claude, claude-agent-acp, codex, gemini, opencode; one that is not there is told as skipped. NAME is
+one of these, or gemini-acp or opencode-acp. Their models are played here (see played.py). Prints a line `ok NAME`,
+`skip NAME: WHY` or `FAIL NAME: WHY` for each check, with --show also what was said; ends with 1 if one failed.
 """
 
 import json
 import os
 import pathlib
-import shutil
 import signal
 import sys
-import tempfile
-import time
 
 import bed
 import played
+from agents_bed import SHELLS, Agent, Place, call, gone, kill, marked, of_its_owner_only
+from agents_planted import reads_no_file_of_the_task_that_it_may_not_read, starts_nothing_of_its_user
 
-GONE_SECS_MAX = 20
-MARK = "ASSISTANT_PROCESS_ID="
-"""Whatever an assistant's runner starts has it in its environment."""
 SLEEPS = "sleep 7777"
-SHELLS = {"Bash": "command", "bash": "command", "exec_command": "cmd", "run_shell_command": "command"}
-"""What runs commands, by the agents' names, with the argument that is the command."""
-
-WORKER = """---
-name: Worker
-description: Does the tasks of the test.
-tools: [Bash, Read, ask_parent]
----
-You are a worker. PROMPT-OF-THE-WORKER.
-"""
-
-
-BOXED = WORKER.replace("name: Worker", "name: Boxed\nlauncher: box")
 SECRET = "SECRET-OF-THE-HOME"
 LOOKS = "x=..; cat $x/secret $x/config.toml $x/state/*; echo made > made; printf seen-from-the-box-%d 42"
 """What is tried in a box: its user's file, the host's own, and the working folder; in words that no agent knows for a
 file outside of that."""
 
 
+AGENTS = [
+    Agent("claude"),
+    Agent("codex"),
+    Agent("opencode"),
+    Agent("gemini"),
+    # Where it does not trust the folder, it starts no servers of tools.
+    Agent("gemini", ["--acp", "--skip-trust"]),
+    Agent("opencode", ["acp"]),
+    Agent("claude-agent-acp", []),
+]
+
+
 def says(tools, results, texts):
-    """The model of all four: what it does next."""
+    """The model of all: what it does next."""
     told = "\n".join(texts)
     shell = next((name for name in tools if name in SHELLS), None)
     asks = next((name for name in tools if name.endswith("ask_parent")), None)
@@ -64,128 +60,6 @@ def says(tools, results, texts):
     return f"The shell says {seen}; you say {'blue' if 'deep-blue' in results[1] else results[1][:200]}."
 
 
-def call(shell, command):
-    return shell, {SHELLS[shell]: command, "description": "a command of the test"}
-
-
-class Bed:
-    """A home of its own with one agent that is set up for the played model, and a host."""
-
-    def __init__(self, name, program, binary, home, url, show):
-        self.name, self.binary, self.show = name, binary, show
-        self.project = home / "project"
-        self.project.mkdir(parents=True)
-        (home / "assistants").mkdir()
-        (home / "assistants/worker.md").write_text(WORKER)
-        (home / "assistants/boxed.md").write_text(BOXED)
-        (home / "secret").write_text(SECRET)
-        self.places = ["--state", home / "state", "--config", home / "config.toml", "--project", self.project]
-        self.places += ["--assistants", home / "assistants"]
-        kept = {key: value for key, value in os.environ.items() if key in ("PATH", "LANG")}
-        env, args = SET_UP[name](home, url)
-        # Codex keeps its helpers in the home folder, and not where that is a temporary one.
-        (home / "tmp").mkdir()
-        self.env = {**kept, "HOME": str(home), "TMPDIR": str(home / "tmp"), **env}
-        lines = [f'default_runner = "{name}"', f"[runners.{name}]", f'agent = "{name}"', f"program = {json.dumps(str(program))}"]
-        lines += [f"env = {json.dumps(sorted(env))}", f"args = {json.dumps(args)}"]
-        lines += ["[launchers.box]", 'preset = "bwrap"', "network = true", "write = true"]
-        own = [home / path for path in OWN[name]]
-        for path in own:
-            path.mkdir(parents=True, exist_ok=True)
-        lines += [f"bind = {json.dumps([str(path) for path in own])}"]
-        lines += [f"bind_read = {json.dumps([str(path) for path in shown(program, home)])}"]
-        if name == "codex" and os.getuid() == 0:
-            # It makes a sandbox of its own in the box, which root without rights cannot.
-            lines += ['options = ["--uid", "1000", "--gid", "1000"]']
-        (home / "config.toml").write_text("\n".join(lines) + "\n")
-        # What runs commands is given when the user has allowed it.
-        self.ours("trust", "--all")
-
-    def ours(self, *command, fails=False):
-        """What one of our commands prints. It has to succeed."""
-        words = [self.binary, *command, *self.places]
-        return bed.run(words, self.project, self.env, self.show, None if fails else 0)[0]
-
-    def lines(self, *command):
-        return [json.loads(line) for line in self.ours(*command, "--json").splitlines()]
-
-    def spawn(self, task, assistant="worker"):
-        [spawned] = self.lines("spawn", task, "--assistant", assistant)
-        return spawned["process_id"]
-
-    def ended(self, process):
-        """How a process ended."""
-        self.ours("wait", process, "--timeout", bed.RUN_SECS_MAX - 10, fails=True)
-        return self.row(process)
-
-    def row(self, process):
-        rows = json.loads(self.ours("ps", "--json"))
-        rows = rows["items"] if isinstance(rows, dict) else rows
-        return next(row for row in rows if row["process_id"] == process)
-
-    def until(self, what, process, look):
-        """What `look` gives as soon as that is something; not later than the process ends."""
-        for _ in range(bed.RUN_SECS_MAX * 5):
-            done = self.row(process)["done"]
-            found = look()
-            if found:
-                return found
-            if done:
-                break
-            time.sleep(0.2)
-        raise AssertionError(f"{what} has not come: {self.ours('logs', process, fails=True)}")
-
-
-def of_anthropic(home, url):
-    (home / ".claude.json").write_text(json.dumps({"hasCompletedOnboarding": True}))
-    return {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "none"}, []
-
-
-def of_codex(_home, url):
-    provider = {"name": "played", "base_url": f"{url}/v1", "wire_api": "responses", "env_key": "PLAYED_KEY"}
-    # Where its sandbox may write a folder, it makes an empty `.git` there; of the system's that would make a project.
-    settings = {"model": "played", "model_provider": "played", "sandbox_workspace_write.exclude_slash_tmp": True}
-    settings |= {f"model_providers.played.{key}": value for key, value in provider.items()}
-    return {"PLAYED_KEY": "none"}, [word for key, value in settings.items() for word in ("-c", f"{key}={json.dumps(value)}")]
-
-
-def of_opencode(home, url):
-    options = {"baseURL": f"{url}/v1", "apiKey": "none"}
-    provider = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": {"played": {"tool_call": True}}}
-    (home / "opencode.json").write_text(json.dumps({"model": "fake/played", "provider": {"fake": provider}}))
-    never = {f"OPENCODE_DISABLE_{what}": "1" for what in ["AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD"]}
-    return {"OPENCODE_CONFIG": str(home / "opencode.json"), **never}, []
-
-
-def of_gemini(home, url):
-    (home / ".gemini").mkdir()
-    settings = {"security": {"auth": {"selectedType": "gemini-api-key"}}, "privacy": {"usageStatisticsEnabled": False}}
-    (home / ".gemini/settings.json").write_text(json.dumps(settings))
-    return {"GOOGLE_GEMINI_BASE_URL": url, "GEMINI_API_KEY": "none"}, ["-m", "gemini-2.5-flash"]
-
-
-SET_UP = {"claude": of_anthropic, "codex": of_codex, "opencode": of_opencode, "gemini": of_gemini}
-
-
-OWN = {
-    "claude": [".claude"],
-    "codex": [".codex"],
-    "opencode": [".local/share/opencode"],
-    "gemini": [".gemini"],
-}
-"""Where the agents keep what is theirs, below the home."""
-
-
-def shown(program, home):
-    """What has to be seen in a box so that an agent starts there: nothing below the homes of users is."""
-    real = program.resolve()
-    yield program.parent
-    yield next(folder for folder in real.parents if folder.name == "node_modules")
-    if node := shutil.which("node"):
-        yield pathlib.Path(node).resolve().parent.parent
-    yield from home.glob("opencode.json")
-
-
 def asks_and_uses_the_answer(machine, model):
     process = machine.process = machine.spawn("TASK-ASK: look, ask, and tell.")
     question = machine.until("a question", process, lambda: json.loads(machine.ours("questions", "--json"))["questions"])[0]
@@ -203,17 +77,29 @@ def tells_what_it_did_and_used(machine, _model):
     assert "from-the-shell" in log and "ask_parent" in log, log
     used = json.dumps(row["usage"])
     tokens = sum(value for key, value in row["usage"].items() if key.endswith("_tokens") and isinstance(value, int))
-    assert tokens >= 2 * sum(played.USAGE), used
+    # Over ACP some tell those of the last call only.
+    assert tokens >= (2 if machine.agent.acp is None else 1) * sum(played.USAGE), used
 
 
 def goes_on_where_it_ended(machine, _model):
+    if machine.agent.name == "gemini-acp":
+        make_sessions_older(machine.home)
     [resumed] = machine.lines("resume", machine.process, "--query", "TASK-AGAIN: what were you told?")
     row = machine.ended(resumed["process_id"])
     assert row["status"] == "finished", row
-    assert "I was told before." in machine.ours("logs", resumed["process_id"], "--json"), machine.ours("logs", resumed["process_id"])
+    log = machine.ours("logs", resumed["process_id"])
+    assert "I was told before." in log and "goes without its session" not in log, log
+
+
+def make_sessions_older(home):
+    """Gemini CLI (0.61) over ACP loses a session that is gone on with in the minute in which it began: the name of its file
+    has the minute, as in session-2026-11-29T13-10-9f05f882.jsonl."""
+    for file in home.glob(".gemini/tmp/*/chats/session-*"):
+        file.rename(file.with_name(f"session-2020-01-01T00-00{file.name[24:]}"))
 
 
 def works_in_a_box(machine, _model):
+    (machine.home / "secret").write_text(SECRET)
     process = machine.spawn("TASK-BOX: look around.", "boxed")
     row = machine.ended(process)
     log = machine.ours("logs", process, "--json", fails=True)
@@ -240,20 +126,30 @@ def dies_with_its_host(machine, _model):
 
 def dies_with_its_runner(machine, _model):
     process = sleeps(machine)
-    runner = next(pid for pid, words in marked(process) if "assistant" in words[0] and "cli" in words)
+    [runner] = [pid for pid, words in marked(process) if "assistant" in words[0] and words[1] in ("cli", "acp")]
     os.kill(runner, signal.SIGKILL)
     row = machine.ended(process)
     assert row["reason"] == "runner_exited", row
     gone(process)
 
 
-def fails_with_its_agent(machine, _model):
+def dies_with_its_guard(machine, _model):
     process = sleeps(machine)
-    [agent, *_] = [pid for pid, words in marked(process) if any(machine.name in word for word in words[:2])]
-    for pid, _ in [one for one in marked(process) if any(machine.name in word for word in one[1][:2]) and "cli" not in one[1]]:
+    [guard] = [pid for pid, words in marked(process) if "assistant" in words[0] and "guard" in words[1:2]]
+    os.kill(guard, signal.SIGKILL)
+    row = machine.ended(process)
+    assert row["status"] == "failed", row
+    gone(process)
+
+
+def fails_with_its_agent(machine, _model):
+    process, program = sleeps(machine), machine.agent.program
+    agent = [pid for pid, words in marked(process) if any(program in pathlib.Path(word).name for word in words[:2])]
+    assert agent, marked(process)
+    for pid in agent:
         kill(pid)
     row = machine.ended(process)
-    assert row["status"] == "failed" and agent, row
+    assert row["status"] == "failed", row
     gone(process)
 
 
@@ -264,77 +160,44 @@ def sleeps(machine):
     return process
 
 
-def kill(pid):
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-
-
-def marked(process):
-    """All that belongs to a process: ids with command lines."""
-    found = []
-    for folder in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
-            if f"{MARK}{process}".encode() in (folder / "environ").read_bytes():
-                words = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
-                found.append((int(folder.name), words))
-        except OSError:
-            continue
-    return found
-
-
-def gone(process):
-    until = time.monotonic() + GONE_SECS_MAX
-    while left := marked(process):
-        assert time.monotonic() < until, f"left behind: {left}"
-        time.sleep(0.05)
-
-
 CHECKS = [
     asks_and_uses_the_answer,
     tells_what_it_did_and_used,
     goes_on_where_it_ended,
     works_in_a_box,
+    reads_no_file_of_the_task_that_it_may_not_read,
+    starts_nothing_of_its_user,
     is_cancelled,
     dies_with_its_runner,
+    dies_with_its_guard,
     fails_with_its_agent,
     dies_with_its_host,
 ]
 
 
 def main(folder, binary, *words):
-    show, names = "--show" in words, [word for word in words if word != "--show"] or list(SET_UP)
-    failed, binary = 0, pathlib.Path(binary).resolve()
-    for name in names:
-        program = pathlib.Path(folder).resolve() / name
-        if not program.exists():
-            print(f"skip {name}: it is not in {folder}", flush=True)
-            continue
-        failed += tried(name, program, binary, show)
+    show, names = "--show" in words, [word for word in words if word != "--show"]
+    folder, binary = pathlib.Path(folder).resolve(), pathlib.Path(binary).resolve()
+    failed = 0
+    for agent in [agent for agent in AGENTS if not names or agent.name in names]:
+        failed += tried(Place(agent, folder, binary, show))
     return 1 if failed else 0
 
 
-def of_its_owner_only(folder):
-    """A folder that nobody else may write to, nor to any above it: Gemini CLI reads no settings elsewhere."""
-    owned = lambda path: not path.stat().st_mode & 0o022
-    home = pathlib.Path.home() / ".cache"
-    home.mkdir(exist_ok=True)
-    return next((place for place in [folder, home] if all(map(owned, [place, *place.parents]))), None)
-
-
-def tried(name, program, binary, show):
+def tried(place):
     """Makes all checks with one agent; how many failed."""
-    model, place = played.Models(says), of_its_owner_only(program.parent)
-    if place is None and name == "gemini":
+    name = place.agent.name
+    if not place.program.exists():
+        print(f"skip {name}: {place.agent.program} is not in {place.folder}", flush=True)
+        return 0
+    if place.agent.kind == "gemini" and of_its_owner_only(place.folder) is None:
         print(f"skip {name}: others may write to every folder that there is for it", flush=True)
         return 0
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True, dir=place) as home:
-        machine = Bed(name, program, binary, pathlib.Path(home), model.url, show)
-        try:
-            return bed.failures(CHECKS, machine, model, prefix=f"{name}_")
-        finally:
-            machine.ours("stop", "--force", fails=True)
+    # The README says of these that they keep what is their user's over ACP.
+    keeps = place.agent.acp is not None and place.agent.kind in ("gemini", "opencode")
+    checks = [check for check in CHECKS if not (keeps and check is starts_nothing_of_its_user)]
+    with place.bed(says) as (machine, model):
+        return bed.failures(checks, machine, model, prefix=f"{name}_")
 
 
 if __name__ == "__main__":

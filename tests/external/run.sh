@@ -80,6 +80,7 @@ agents() {
         ln -sfn "$modules/@anthropic-ai/claude-code-linux-x64/claude" "$programs/claude"
         ln -sfn "$modules/@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex" "$programs/codex"
         ln -sfn "$modules/.bin/gemini" "$programs/gemini"
+        ln -sfn "$modules/.bin/claude-agent-acp" "$programs/claude-agent-acp"
         ln -sfn "$cache/opencode/node_modules/opencode-linux-x64-baseline/bin/opencode" "$programs/opencode"
         part agents python3 "$here/agents.py" "$programs" "$binary"
         part first_day python3 "$here/first_day.py" "$programs" "$binary"

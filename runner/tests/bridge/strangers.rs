@@ -155,7 +155,7 @@ async fn another_user_is_refused() {
     /// Nobody.
     const OTHER: u32 = 65_534;
     if !rustix::process::geteuid().is_root() {
-        return crate::agents::skip("another_user_is_refused", "only root can start a process of another user");
+        return crate::real::skip("another_user_is_refused", "only root can start a process of another user");
     }
     let adapter = Adapter::start();
     let _run = adapter.run(&["echo"], false);

@@ -1,5 +1,5 @@
-//! A real agent, Claude Code, with a stand-in for the API of its models: `claude` on PATH, or the program that
-//! ASSISTANT_TEST_CLAUDE names.
+//! A real agent, Claude Code, with a stand-in for the API of its models: on PATH, or in the folder that ASSISTANT_TEST_AGENTS
+//! names.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -18,13 +18,12 @@ pub(crate) fn skip(test: &str, why: &str) {
     writeln!(std::io::stderr(), "skipped: {test}: {why}").expect("is told");
 }
 
-/// A program by a variable, else on PATH.
-fn found(variable: &str, name: &str) -> Option<PathBuf> {
-    let named = std::env::var_os(variable).map(PathBuf::from);
-    named.or_else(|| {
-        let path = std::env::var_os("PATH")?;
-        std::env::split_paths(&path).map(|folder| folder.join(name)).find(|program| program.is_file())
-    })
+/// A program in the named folder or on PATH.
+fn found(name: &str) -> Option<PathBuf> {
+    let named = std::env::var_os("ASSISTANT_TEST_AGENTS").map(PathBuf::from);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<PathBuf> = named.into_iter().chain(std::env::split_paths(&path)).collect();
+    folders.iter().map(|folder| folder.join(name)).find(|program| program.is_file())
 }
 
 /// Claude Code in a home of its own.
@@ -39,11 +38,11 @@ struct Claude {
 impl Claude {
     /// None where there is none, which is said.
     async fn start(test: &str) -> Option<Self> {
-        let Some(program) = found("ASSISTANT_TEST_CLAUDE", "claude") else {
-            skip(test, "there is no `claude` on PATH, and ASSISTANT_TEST_CLAUDE names none");
+        let Some(program) = found("claude") else {
+            skip(test, "there is no `claude` on PATH, and none in ASSISTANT_TEST_AGENTS");
             return None;
         };
-        let Some(python) = found("PYTHON3", "python3") else {
+        let Some(python) = found("python3") else {
             skip(test, "there is no `python3` on PATH");
             return None;
         };
