@@ -81,6 +81,9 @@ fn plan(start: &Start<'_>) -> io::Result<Plan> {
         "mcpServers": { SERVER_NAME: server },
         "general": { "enableAutoUpdate": false },
         "hooksConfig": { "enabled": false },
+        // Where its user trusts the folder, commands of the project would bring tools.
+        "tools": { "discoveryCommand": "" },
+        "mcp": { "serverCommand": "" },
     });
     let file = start.folder.write("settings.json", settings.to_string().as_bytes())?;
     plan.env("GEMINI_CLI_SYSTEM_SETTINGS_PATH", file);
