@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use super::open::env;
 use super::{Failure, Places, USAGE};
+use crate::caller::Within;
 use crate::config::paths;
 use crate::door::hello::{Asked, Hello, VARIABLES_MAX, Want};
-use crate::launcher::DEPTH;
+use crate::launcher::{DEPTH, MARK};
 use crate::process_table::LEVEL_UNKNOWN;
 use crate::registry::sha256_hex;
 
@@ -60,6 +61,7 @@ impl Place {
     /// What a client says to the host of this place.
     pub(super) fn hello(&self, want: Want, client: &str) -> Hello {
         let short = |name: OsString| name.into_string().ok().filter(|name| name.len() <= VARIABLE_BYTES_MAX);
+        let within = within();
         Hello {
             want,
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -69,7 +71,8 @@ impl Place {
             asked: self.asked.clone(),
             config_hash: Some(config_hash(&self.config)),
             variables: std::env::vars_os().filter_map(|(name, _)| short(name)).take(VARIABLES_MAX).collect(),
-            level: level(),
+            level: within.level,
+            within: within.process,
             profile: None,
         }
     }
@@ -105,11 +108,13 @@ pub(super) fn project(places: &Places, cwd: &Path) -> Result<Option<PathBuf>, Fa
     Ok(project)
 }
 
-/// How many levels of assistants this program is below: a runner of another host tells it. What is no number is as deep
-/// as can be, so that a broken value lets nothing grow.
-pub(super) fn level() -> u32 {
-    std::env::var_os(DEPTH)
-        .map_or(0, |depth| depth.to_str().and_then(|text| text.parse().ok()).unwrap_or(LEVEL_UNKNOWN))
+/// The assistant within which this program runs: a runner of this host or another one tells it to all that it starts. A
+/// level that is no number is as deep as can be, so that a broken value lets nothing grow.
+pub(super) fn within() -> Within {
+    let level = std::env::var_os(DEPTH)
+        .map_or(0, |depth| depth.to_str().and_then(|text| text.parse().ok()).unwrap_or(LEVEL_UNKNOWN));
+    let process = env(MARK).and_then(|id| id.parse().ok());
+    Within { level, process: process.filter(|_| level > 0) }
 }
 
 /// Tells configurations apart. One that cannot be read is like none: whoever needs it says why.
