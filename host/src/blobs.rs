@@ -220,9 +220,9 @@ pub fn find(db: &Connection, caller: Caller, handle: &Handle) -> Result<Option<D
             db.prepare_cached(
                 "SELECT u.hash, u.mime_type, u.name, length(b.bytes) AS bytes FROM blob_uses u
                    JOIN assistant_processes p ON p.process_id = u.process_id
-                   JOIN sessions s ON s.session_id = p.session_id JOIN blobs b ON b.hash = u.hash
+                   JOIN blobs b ON b.hash = u.hash
                  WHERE u.hash >= :from AND u.hash < :until
-                   AND s.principal = (SELECT principal FROM sessions WHERE session_id = :who)
+                   AND p.session_id IN (SELECT reached FROM reach WHERE session_id = :who)
                  GROUP BY u.hash LIMIT 2",
             )?,
             id.to_string(),

@@ -17,6 +17,15 @@ pub enum Caller {
     Process(ProcessId),
 }
 
+/// Where the client of a session runs: within an assistant, of this host or another one, or not.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Within {
+    /// Levels of assistants above it; 0 is a client of the principal's own.
+    pub level: u32,
+    /// The process in which it runs, where that is known.
+    pub process: Option<ProcessId>,
+}
+
 impl Caller {
     /// The process, where it is one.
     #[must_use]

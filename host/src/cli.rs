@@ -58,6 +58,7 @@ mod talk;
 mod trust;
 mod vacuum;
 mod wait;
+mod within;
 mod words;
 mod worktrees;
 

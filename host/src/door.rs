@@ -15,6 +15,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::caller::Within;
 use crate::host::{Host, NotStored};
 use crate::mcp;
 use crate::registry::AssistantId;
@@ -180,7 +181,8 @@ impl Door {
                 self.refresh();
                 let (read, write) = tokio::io::split(connection);
                 let pipe = mcp::lines::Lines::new(read, write);
-                let served = mcp::serve_as(&self.host, LOCAL, hello.level, profile, pipe, serving).await;
+                let within = Within { level: hello.level, process: hello.within };
+                let served = mcp::serve_as(&self.host, LOCAL, within, profile, pipe, serving).await;
                 match served {
                     Ok(()) => tracing::info!(pid = hello.pid, "a client went"),
                     Err(error) => tracing::info!(pid = hello.pid, %error, "a client went"),

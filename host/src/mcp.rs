@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use uuid::Uuid;
 
-use crate::caller::{Caller, MAIN};
+use crate::caller::{Caller, MAIN, Within};
 use crate::host::{Ending, Host};
 use crate::process_table;
 use crate::store::StoreError;
@@ -52,14 +52,14 @@ pub enum DoorError {
 }
 
 /// Serves one client over `transport` until it ends or `stop` is cancelled, then leaves its session: the processes have
-/// the grace time. `level` is how deep the client itself is below assistants; 0 mostly.
+/// the grace time. `within` tells whether the client itself runs within an assistant.
 ///
 /// # Errors
 /// [`DoorError::NotStarted`] where the client spoke no MCP.
 pub async fn serve<T, E, A>(
     host: &Host,
     principal: &str,
-    level: u32,
+    within: Within,
     transport: T,
     stop: CancellationToken,
 ) -> Result<(), DoorError>
@@ -67,7 +67,7 @@ where
     T: IntoTransport<RoleServer, E, A>,
     E: std::error::Error + Send + Sync + 'static,
 {
-    serve_as(host, principal, level, Profile::Orchestrator, transport, stop).await
+    serve_as(host, principal, within, Profile::Orchestrator, transport, stop).await
 }
 
 /// The same with the tools of a profile.
@@ -77,7 +77,7 @@ where
 pub async fn serve_as<T, E, A>(
     host: &Host,
     principal: &str,
-    level: u32,
+    within: Within,
     profile: Profile,
     transport: T,
     stop: CancellationToken,
@@ -86,7 +86,7 @@ where
     T: IntoTransport<RoleServer, E, A>,
     E: std::error::Error + Send + Sync + 'static,
 {
-    let session = host.open_session_with(principal, MAIN, level, &profile).await?;
+    let session = host.open_session_with(principal, MAIN, within, &profile).await?;
     let served = serve_session_as(host, session, profile, transport, stop).await;
     host.end_session(session, Ending::AfterGrace).await?;
     served
@@ -176,8 +176,9 @@ impl Host {
         profile: Profile,
     ) -> Result<RunningService<RoleClient, ()>, DoorError> {
         let (host, principal) = (self.clone(), principal.to_owned());
-        let serve =
-            move |transport, stop| async move { serve_as(&host, &principal, 0, profile, transport, stop).await };
+        let serve = move |transport, stop| async move {
+            serve_as(&host, &principal, Within::default(), profile, transport, stop).await
+        };
         connect(serve, self).await
     }
 

@@ -28,7 +28,6 @@ pub mod waits;
 
 pub(crate) use handing::{being_given, hand_over, queued, take_from, take_queued};
 pub use handing::{give_back, handed, taken_whole, unheard};
-pub(crate) use kinship::same_principal;
 pub use kinship::{Participant, may_use, participants};
 pub use receive::{LAST_N_DEFAULT, LAST_N_MAX, Received, Wanted, receive};
 pub use summary::{Summary, notes, summary};
@@ -246,7 +245,7 @@ pub fn queued_for(db: &Connection, process: ProcessId) -> Result<u32, StoreError
     Ok(look.query_row([process.to_string()], |row| row.get(0))?)
 }
 
-/// How many messages and ends a caller was not given yet; for a session those to any session of its principal.
+/// How many messages and ends a caller was not given yet; for a session those to any session that it reaches.
 ///
 /// # Errors
 /// The store's.
@@ -254,8 +253,7 @@ pub(crate) fn waiting(db: &Connection, caller: Caller) -> Result<u32, StoreError
     let (whose, id) = match caller {
         Caller::Process(process) => ("to_process_id = ?1", process.to_string()),
         Caller::Session(session) => (
-            "to_process_id IS NULL AND session_id IN (SELECT session_id FROM sessions
-               WHERE principal = (SELECT principal FROM sessions WHERE session_id = ?1))",
+            "to_process_id IS NULL AND session_id IN (SELECT reached FROM reach WHERE session_id = ?1)",
             session.to_string(),
         ),
     };

@@ -43,7 +43,7 @@ pub use progress::{add_usage, count_tool_call, count_turn, exited, report, repor
 pub(crate) use session::wake_session;
 pub use session::{
     NotOpened, ProfileName, SessionRow, end_left_session, end_session, leave_session, may_act, open_session,
-    open_session_as, open_sessions, principal_key, session, session_above,
+    open_session_as, open_sessions, principal_key, reaches, session, session_above,
 };
 pub use slots::{Capacity, capacity, living, start_ready, to_start};
 pub use spawn::{LEVEL_UNKNOWN, NewProcess, Refused, Spawned, resumption_of, spawn};

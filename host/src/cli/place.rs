@@ -4,11 +4,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::open::env;
+use super::within::within;
 use super::{Failure, Places, USAGE};
 use crate::config::paths;
 use crate::door::hello::{Asked, Hello, VARIABLES_MAX, Want};
-use crate::launcher::DEPTH;
-use crate::process_table::LEVEL_UNKNOWN;
 use crate::registry::sha256_hex;
 
 /// The build of this program.
@@ -60,6 +59,7 @@ impl Place {
     /// What a client says to the host of this place.
     pub(super) fn hello(&self, want: Want, client: &str) -> Hello {
         let short = |name: OsString| name.into_string().ok().filter(|name| name.len() <= VARIABLE_BYTES_MAX);
+        let within = within();
         Hello {
             want,
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -69,7 +69,8 @@ impl Place {
             asked: self.asked.clone(),
             config_hash: Some(config_hash(&self.config)),
             variables: std::env::vars_os().filter_map(|(name, _)| short(name)).take(VARIABLES_MAX).collect(),
-            level: level(),
+            level: within.level,
+            within: within.process,
             profile: None,
         }
     }
@@ -103,13 +104,6 @@ pub(super) fn project(places: &Places, cwd: &Path) -> Result<Option<PathBuf>, Fa
         return Err(Failure::new(USAGE, format!("--project {}: there is no such folder", named.display())));
     }
     Ok(project)
-}
-
-/// How many levels of assistants this program is below: a runner of another host tells it. What is no number is as deep
-/// as can be, so that a broken value lets nothing grow.
-pub(super) fn level() -> u32 {
-    std::env::var_os(DEPTH)
-        .map_or(0, |depth| depth.to_str().and_then(|text| text.parse().ok()).unwrap_or(LEVEL_UNKNOWN))
 }
 
 /// Tells configurations apart. One that cannot be read is like none: whoever needs it says why.

@@ -6,11 +6,13 @@ use serde_json::Value;
 use super::client::{Client, Refused, object};
 use super::open::Setting;
 use super::serve::refused;
+use super::within::within;
 use super::{FAILED, Failure, Places};
 use crate::caller::MAIN;
 use crate::door::LOCAL;
 use crate::host::Host;
 use crate::tools::CallError;
+use crate::tools::profile::Profile;
 
 /// A place at the table of tools.
 pub(super) enum Seat {
@@ -30,7 +32,7 @@ impl Seat {
     pub(super) async fn inside(places: &Places) -> Result<Self, Failure> {
         let options = Setting::read(places)?.options().await?;
         let host = Host::open(options).await.map_err(|error| refused(&error))?;
-        match host.open_session(LOCAL, MAIN).await {
+        match host.open_session_with(LOCAL, MAIN, within(), &Profile::Orchestrator).await {
             Ok(session) => Ok(Self::Inside(host, session)),
             Err(error) => {
                 host.close().await;

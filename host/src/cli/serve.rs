@@ -7,8 +7,9 @@ use rmcp::transport::io::stdio_pipes;
 use tokio_util::sync::CancellationToken;
 
 use super::open::Setting;
-use super::place::{BUILD, Place, config_hash, level};
+use super::place::{BUILD, Place, config_hash};
 use super::start::Word;
+use super::within::within;
 use super::{FAILED, Failure, Places, USAGE, talk};
 use crate::door::hello::{Asked, Identity};
 use crate::door::{AwaitingTheEnd, Door, LOCAL};
@@ -150,7 +151,7 @@ pub(super) async fn one_client(host: Host, profile: Profile, stop: CancellationT
     let (stdin, stdout) = stdio_pipes();
     let pipe = Lines::new(stdin, stdout);
     let served = tokio::select! {
-        served = mcp::serve_as(&host, LOCAL, level(), profile, pipe, stop.clone()) => served,
+        served = mcp::serve_as(&host, LOCAL, within(), profile, pipe, stop.clone()) => served,
         () = stop.cancelled() => Ok(()),
     };
     host.close().await;

@@ -153,7 +153,10 @@ fn start(place: &Place) -> Result<Receiver<std::io::Result<String>>, Failure> {
     let mut command = Command::new(me);
     command.args(["serve", "--detach"]).args(place.arguments()).current_dir(&place.state);
     // A host that is started below an assistant's runner is not that assistant's: it outlives it.
-    command.env_remove(crate::launcher::MARK).env_remove(crate::launcher::SERVER_OF);
+    let of_assistant = [crate::launcher::MARK, crate::launcher::SERVER_OF, crate::launcher::DEPTH];
+    of_assistant.iter().for_each(|name| {
+        command.env_remove(name);
+    });
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
     let mut child = command.spawn().map_err(|error| failed("the host cannot be started", &error))?;
     let Some(stdout) = child.stdout.take() else { return Err(failed("the host cannot be heard", &"no pipe")) };

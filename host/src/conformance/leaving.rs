@@ -9,8 +9,8 @@ use super::Fault;
 use super::scripted_host::{EXIT_WITHIN, ScriptedHost, next};
 use crate::launcher;
 
-/// How long the stdout of one that has exited may stay open: all that it wrote is read by then.
-const HELD_WITHIN: Duration = Duration::from_secs(1);
+/// How long stdout and stderr of one that has exited may stay open: all that it wrote is read by then.
+pub(super) const HELD_WITHIN: Duration = Duration::from_secs(1);
 
 /// Whether a runner that has exited leaves something that holds its stdout open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

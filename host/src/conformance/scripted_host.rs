@@ -13,11 +13,12 @@ use assistant_protocol::wire::{self, Id, Line, LineReader};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::Fault;
 use super::habits::Habits;
-use super::leaving::Held;
+use super::leaving::{HELD_WITHIN, Held};
 use super::transcript::Transcript;
 use crate::launcher::{Child, RunnerCommand, Tail, launch_apart};
 
@@ -105,6 +106,8 @@ pub(super) struct ScriptedHost {
     pub(super) lines: LineReader<ChildStdout>,
     pub(super) ended: bool,
     stderr: Arc<Mutex<Tail>>,
+    /// Reads it until its end.
+    stderr_read: JoinHandle<()>,
 }
 
 impl ScriptedHost {
@@ -115,7 +118,7 @@ impl ScriptedHost {
     pub(super) fn start(runner: &RunnerCommand, dir: &Path, rule: Rule, wait: Duration) -> Result<Self, String> {
         let launched = launch_apart(runner, dir)?;
         let stderr = Arc::new(Mutex::new(Tail::new(STDERR_BYTES)));
-        tokio::spawn(keep(launched.stderr, stderr.clone()));
+        let stderr_read = tokio::spawn(keep(launched.stderr, stderr.clone()));
         Ok(Self {
             rule,
             wait,
@@ -142,6 +145,7 @@ impl ScriptedHost {
             lines: LineReader::new(launched.stdout, usize::try_from(MAX_FRAME_BYTES).unwrap_or(usize::MAX)),
             ended: false,
             stderr,
+            stderr_read,
         })
     }
 
@@ -160,6 +164,10 @@ impl ScriptedHost {
         self.child.kill();
         if timeout(EXIT_WITHIN, self.child.exited()).await.is_err() {
             self.talk.note("it was killed and does not end");
+        }
+        // What it wrote before it was killed may lie in the pipe still, and what has left its group may hold that open.
+        if timeout(HELD_WITHIN, &mut self.stderr_read).await.is_err() {
+            self.talk.note("its stderr stays open; what is told of it may not be all");
         }
         (self.talk.lines(), self.stderr.lock().unwrap_or_else(PoisonError::into_inner).last(STDERR_LINES))
     }

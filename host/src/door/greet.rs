@@ -170,6 +170,7 @@ mod tests {
             config_hash: Some("h".into()),
             variables: Vec::new(),
             level: 0,
+            within: None,
             profile: None,
         }
     }

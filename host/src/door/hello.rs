@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use assistant_protocol::ids::ProcessId;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -74,6 +75,9 @@ pub struct Hello {
     /// How many levels of assistants it is below, in this host or another one.
     #[serde(default)]
     pub level: u32,
+    /// The process of an assistant in which it runs, in this host or another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<ProcessId>,
     /// The profile whose tools it wants; absent is the host's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use tokio::sync::Notify;
 
 use super::Host;
+use crate::caller::Within;
 use crate::process_table::{self, NotOpened};
 use crate::store::{StoreError, Tx};
 use crate::tools::profile::Profile;
@@ -33,30 +34,25 @@ pub enum Ending {
 /// Sessions that were left, and when they end.
 #[derive(Default)]
 pub(super) struct Graces {
-    left: Mutex<HashMap<SessionId, Left>>,
+    /// By the clock of limits, milliseconds.
+    left: Mutex<HashMap<SessionId, u64>>,
     changed: Notify,
 }
 
-struct Left {
-    principal: String,
-    /// By the clock of limits, milliseconds.
-    ends_at: u64,
-}
-
 impl Graces {
-    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Left>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, u64>> {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn first(&self) -> Option<u64> {
-        self.lock().values().map(|left| left.ends_at).min()
+        self.lock().values().copied().min()
     }
 
     /// Takes those whose time is over.
     fn due(&self, now: u64) -> Vec<SessionId> {
         let mut left = self.lock();
         let due: Vec<SessionId> =
-            left.iter().filter(|(_, left)| left.ends_at <= now).map(|(session, _)| *session).collect();
+            left.iter().filter(|(_, ends_at)| **ends_at <= now).map(|(session, _)| *session).collect();
         for session in &due {
             left.remove(session);
         }
@@ -70,11 +66,11 @@ impl Host {
     /// # Errors
     /// The store's.
     pub async fn open_session(&self, principal: &str, caller_name: &str) -> Result<SessionId, StoreError> {
-        self.open_session_with(principal, caller_name, 0, &Profile::Orchestrator).await
+        self.open_session_with(principal, caller_name, Within::default(), &Profile::Orchestrator).await
     }
 
-    /// The same with the tools of a profile, and for a client that runs within an assistant itself, `level` levels deep:
-    /// what it spawns is one deeper.
+    /// The same with the tools of a profile, and for a client that may run within an assistant itself: what it
+    /// spawns is one deeper, and it reaches nothing but what clients within the same assistant have spawned.
     ///
     /// # Errors
     /// The store's.
@@ -82,12 +78,12 @@ impl Host {
         &self,
         principal: &str,
         caller_name: &str,
-        level: u32,
+        within: Within,
         profile: &Profile,
     ) -> Result<SessionId, StoreError> {
         let (session, principal, caller) = (SessionId::mint(), principal.to_owned(), caller_name.to_owned());
         let name = profile.name();
-        let open = move |tx: &mut Tx<'_>| process_table::open_session(tx, session, &principal, &caller, level, name);
+        let open = move |tx: &mut Tx<'_>| process_table::open_session(tx, session, &principal, &caller, within, name);
         self.store().write(open).await?;
         Ok(session)
     }
@@ -135,41 +131,38 @@ impl Host {
             self.0.graces.lock().remove(&session);
             return self.store().write(move |tx| process_table::end_session(tx, session)).await;
         }
-        let Some(principal) = self.store().write(move |tx| process_table::leave_session(tx, session)).await? else {
-            return Ok(());
-        };
-        self.0
-            .graces
-            .lock()
-            .insert(session, Left { principal, ends_at: self.awake().now_ms().saturating_add(grace_ms) });
-        self.0.graces.changed.notify_one();
+        if self.store().write(move |tx| process_table::leave_session(tx, session)).await? {
+            self.0.graces.lock().insert(session, self.awake().now_ms().saturating_add(grace_ms));
+            self.0.graces.changed.notify_one();
+        }
         Ok(())
     }
 
-    /// Starts the grace time of sessions anew whose processes another session of their principal asks about.
+    /// Starts the grace time of sessions anew whose processes another session asks about that reaches them.
     pub(crate) async fn look_after(
         &self,
         caller: SessionId,
         tool: &str,
         arguments: &Map<String, Value>,
     ) -> Result<(), StoreError> {
-        if self.0.graces.lock().is_empty() {
+        let left: Vec<SessionId> = self.0.graces.lock().keys().copied().collect();
+        if left.is_empty() {
             return Ok(());
         }
         let named: Vec<String> = NAMES.iter().filter_map(|name| arguments.get(*name)).flat_map(texts).collect();
         let everyone = tool == "wait_assistant" && named.is_empty();
         let look = self.store().read(move |db| {
-            let principal = process_table::session(db, caller)?.map(|row| row.principal);
             let above = named.iter().take(NAMED_MAX).map(|name| process_table::session_above(db, name));
-            Ok::<_, StoreError>((principal, above.collect::<Result<Vec<_>, _>>()?))
+            let above = above.collect::<Result<Vec<_>, _>>()?;
+            let meant = left.into_iter().filter(|session| everyone || above.contains(&Some(*session)));
+            let reached = meant.map(|session| Ok((session, process_table::reaches(db, caller, session)?)));
+            reached.collect::<Result<Vec<_>, StoreError>>()
         });
-        let (principal, above) = look.await?;
-        let ends_at = self.awake().now_ms().saturating_add(self.limits().session_grace_ms);
-        for (session, left) in self.0.graces.lock().iter_mut() {
-            let meant = everyone || above.contains(&Some(*session));
-            if meant && Some(&left.principal) == principal.as_ref() {
-                left.ends_at = ends_at;
-            }
+        let looked = look.await?;
+        let again_at = self.awake().now_ms().saturating_add(self.limits().session_grace_ms);
+        let mut graces = self.0.graces.lock();
+        for (session, _) in looked.into_iter().filter(|(_, reached)| *reached) {
+            graces.entry(session).and_modify(|ends_at| *ends_at = again_at);
         }
         Ok(())
     }
@@ -196,8 +189,7 @@ pub(super) async fn end_the_left(host: Host) {
             tracing::info!(%session, "a session was left and nobody came back: its processes are cancelled");
             if let Err(error) = host.store().write(move |tx| process_table::end_left_session(tx, session)).await {
                 tracing::error!(%error, %session, "the end of a session is not stored yet");
-                let left = Left { principal: String::new(), ends_at: host.awake().now_ms() + STORE_AGAIN_MS };
-                host.0.graces.lock().insert(session, left);
+                host.0.graces.lock().insert(session, host.awake().now_ms() + STORE_AGAIN_MS);
             }
         }
     }

@@ -26,7 +26,7 @@ pub struct Participant {
 pub fn may_use(db: &Connection, caller: Caller, thread: ThreadId) -> Result<Process, Refused> {
     let row = process_table::find_thread(db, thread)?.ok_or(Refused::UnknownThread(thread))?;
     let permitted = match caller {
-        Caller::Session(id) => same_principal(db, id, &row)?,
+        Caller::Session(id) => process_table::reaches(db, id, row.session)?,
         Caller::Process(id) if id == row.id || Some(id) == row.parent => true,
         Caller::Process(id) => {
             let other = process_table::get(db, id)?;
@@ -34,19 +34,6 @@ pub fn may_use(db: &Connection, caller: Caller, thread: ThreadId) -> Result<Proc
         }
     };
     if permitted { Ok(row) } else { Err(Refused::NotPermitted(thread)) }
-}
-
-/// Whether a session is of the principal whose session is above a process.
-pub(crate) fn same_principal(
-    db: &Connection,
-    caller: assistant_protocol::ids::SessionId,
-    row: &Process,
-) -> Result<bool, StoreError> {
-    if caller == row.session {
-        return Ok(true);
-    }
-    let (mine, theirs) = (session(db, caller)?, session(db, row.session)?);
-    Ok(matches!((mine, theirs), (Some(mine), Some(theirs)) if mine.principal == theirs.principal))
 }
 
 /// Everyone who takes part in the thread of `row`: its process first, then its parent, siblings and the session.

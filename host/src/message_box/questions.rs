@@ -286,14 +286,13 @@ pub fn of_process(db: &Connection, process: ProcessId, now: i64, limit: u32) -> 
     Ok(found)
 }
 
-/// Who is asked: a process, or all sessions of a principal.
+/// Who is asked: a process, or all sessions in reach of one.
 fn addressed(caller: Caller) -> (&'static str, String) {
     match caller {
         Caller::Process(process) => ("q.to_process_id = :me", process.to_string()),
         Caller::Session(session) => (
             "q.to_process_id IS NULL AND q.process_id IN (SELECT p.process_id FROM assistant_processes p
-               JOIN sessions s ON s.session_id = p.session_id
-               WHERE s.principal = (SELECT principal FROM sessions WHERE session_id = :me))",
+               WHERE p.session_id IN (SELECT reached FROM reach WHERE session_id = :me))",
             session.to_string(),
         ),
     }

@@ -1,7 +1,7 @@
 //! Idempotency keys: what a call was answered with, for the same call made again.
 //!
-//! A key belongs to the tool and to the principal of a session, so that it survives a reconnect; where a process calls,
-//! to its line of resumptions. Its row is in the transaction of the call that it is for.
+//! A key belongs to the tool and to the principal of a session (or to the assistant within which its client runs), so that
+//! it survives a reconnect; where a process calls, to its line of resumptions. Its row is in the transaction of the call that it is for.
 
 use rusqlite::{Connection, OptionalExtension, named_params};
 use serde::{Deserialize, Serialize};
@@ -55,7 +55,7 @@ fn owner(db: &Connection, caller: Caller) -> Result<String, StoreError> {
     match caller {
         Caller::Session(id) => {
             let row = session(db, id)?.ok_or_else(|| StoreError::Damaged(format!("there is no session {id}")))?;
-            Ok(format!("principal:{}", row.principal))
+            Ok(row.whose())
         }
         Caller::Process(id) => {
             let mut look = db.prepare_cached(

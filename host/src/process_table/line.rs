@@ -1,8 +1,8 @@
 //! Assistants that go on with their last conversation: each new process of one goes on from the last one in its line, and
 //! begins when that has ended.
 //!
-//! A line belongs to an assistant and to whom it works for: the sessions of one principal, or, where an assistant spawns
-//! it, the assistants of that id that work for the principal.
+//! A line belongs to an assistant and to whom it works for: the sessions of one principal (or of clients within one
+//! assistant), or, where an assistant spawns it, the assistants of that id that work for those.
 
 use assistant_protocol::ids::{ProcessId, SessionId, ThreadId};
 use rusqlite::{Connection, OptionalExtension, named_params};
@@ -45,9 +45,9 @@ pub(super) fn place(
     let line = match (of_resumed, parent) {
         (Some(line), _) => line,
         (None, parent) => {
-            let principal = session(db, session_id)?.map(|row| row.principal).unwrap_or_default();
+            let whose = session(db, session_id)?.map(|row| row.whose()).unwrap_or_default();
             let of = parent.map_or_else(|| "session".to_owned(), |parent| format!("assistant:{}", parent.assistant_id));
-            format!("{of} principal:{principal}")
+            format!("{of} {whose}")
         }
     };
     let last: Option<ProcessId> = db

@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, named_params};
 use uuid::Uuid;
 
 use super::{Cause, cancel_marked, end, find, get, id, roots};
-use crate::caller::Caller;
+use crate::caller::{Caller, Within};
 use crate::names::named;
 use crate::registry::sha256_hex;
 use crate::store::{StoreError, Tx};
@@ -33,10 +33,21 @@ pub struct SessionRow {
     pub caller_name: String,
     /// Levels of assistants above its client: 0 unless the client runs within an assistant, of another host maybe.
     pub level: u32,
+    /// In whose name it is where its client runs within an assistant: it sees and steers what those of the same name have
+    /// spawned, and nothing else of its principal.
+    pub within: Option<String>,
     /// Which list of tools it is offered.
     pub profile: ProfileName,
     /// It has ended.
     pub ended: bool,
+}
+
+impl SessionRow {
+    /// On whose behalf it is, where what is kept for a principal is not for clients within assistants.
+    pub(super) fn whose(&self) -> String {
+        let within = self.within.as_ref().map(|within| format!(" within:{within}")).unwrap_or_default();
+        format!("principal:{}{within}", self.principal)
+    }
 }
 
 /// Records a new connection of a principal.
@@ -48,17 +59,18 @@ pub fn open_session(
     session: SessionId,
     principal: &str,
     caller_name: &str,
-    level: u32,
+    within: Within,
     profile: ProfileName,
 ) -> Result<(), StoreError> {
+    let name = (within.level > 0).then(|| within.process.map_or_else(|| session.into(), Uuid::from));
     tx.db
         .prepare_cached(
-            "INSERT INTO sessions (session_id, principal, caller_name, level, profile, created_at)
-             VALUES (:session, :principal, :caller, :level, :profile, :now)",
+            "INSERT INTO sessions (session_id, principal, caller_name, level, within, profile, created_at)
+             VALUES (:session, :principal, :caller, :level, :within, :profile, :now)",
         )?
         .execute(named_params! {
-            ":session": session.to_string(), ":principal": principal, ":caller": caller_name, ":level": level,
-            ":profile": profile, ":now": tx.now,
+            ":session": session.to_string(), ":principal": principal, ":caller": caller_name,
+            ":level": within.level, ":within": name.map(|name| name.to_string()), ":profile": profile, ":now": tx.now,
         })?;
     Ok(())
 }
@@ -69,7 +81,7 @@ pub fn open_session(
 /// The store's.
 pub fn session(db: &Connection, session: SessionId) -> Result<Option<SessionRow>, StoreError> {
     let mut look = db.prepare_cached(
-        "SELECT session_id, principal, caller_name, level, profile, ended_at FROM sessions WHERE session_id = ?1",
+        "SELECT session_id, principal, caller_name, level, within, profile, ended_at FROM sessions WHERE session_id = ?1",
     )?;
     let row = look.query_row([session.to_string()], |row| {
         Ok(SessionRow {
@@ -77,11 +89,25 @@ pub fn session(db: &Connection, session: SessionId) -> Result<Option<SessionRow>
             principal: row.get("principal")?,
             caller_name: row.get("caller_name")?,
             level: row.get("level")?,
+            within: row.get("within")?,
             profile: row.get("profile")?,
             ended: row.get::<_, Option<i64>>("ended_at")?.is_some(),
         })
     });
     Ok(row.optional()?)
+}
+
+/// Whether a session sees and steers what another one has spawned: both are of one principal; one within an assistant
+/// reaches those within the same one only.
+///
+/// # Errors
+/// The store's.
+pub fn reaches(db: &Connection, session: SessionId, other: SessionId) -> Result<bool, StoreError> {
+    if session == other {
+        return Ok(true);
+    }
+    let mut look = db.prepare_cached("SELECT 1 FROM reach WHERE session_id = ?1 AND reached = ?2")?;
+    Ok(look.exists([session.to_string(), other.to_string()])?)
 }
 
 /// Whoever waits for news of any session of the principal of this one waits under this key; none where there is no such
@@ -149,20 +175,22 @@ pub fn end_session(tx: &mut Tx<'_>, session: SessionId) -> Result<(), StoreError
 }
 
 /// Leaves a session: it makes no more calls, and its processes go on until [`end_left_session`]. Ends it at once where
-/// none would go on. Returns its principal where it is left.
+/// none would go on. Returns whether it is left.
 ///
 /// # Errors
 /// The store's.
-pub fn leave_session(tx: &mut Tx<'_>, session_id: SessionId) -> Result<Option<String>, StoreError> {
-    let Some(row) = session(tx.db, session_id)?.filter(|row| !row.ended) else { return Ok(None) };
+pub fn leave_session(tx: &mut Tx<'_>, session_id: SessionId) -> Result<bool, StoreError> {
+    if session(tx.db, session_id)?.is_none_or(|row| row.ended) {
+        return Ok(false);
+    }
     if roots(tx.db, session_id)?.iter().all(|root| root.detached) {
         end_session(tx, session_id)?;
-        return Ok(None);
+        return Ok(false);
     }
     tx.db
         .prepare_cached("UPDATE sessions SET ended_at = ?2, end_cause = 'left' WHERE session_id = ?1")?
         .execute((session_id.to_string(), tx.now))?;
-    Ok(Some(row.principal))
+    Ok(true)
 }
 
 /// Ends a session that was left, unless it was come back to meanwhile.
@@ -210,7 +238,7 @@ pub fn open_session_as(
     profile: ProfileName,
 ) -> Result<(), NotOpened> {
     match session(tx.db, session_id)? {
-        None => Ok(open_session(tx, session_id, principal, caller_name, 0, profile)?),
+        None => Ok(open_session(tx, session_id, principal, caller_name, Within::default(), profile)?),
         Some(row) if row.principal != principal => Err(NotOpened::NotYours(session_id)),
         Some(row) if !row.ended => Err(NotOpened::Open(session_id)),
         Some(_) => {

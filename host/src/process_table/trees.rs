@@ -13,7 +13,7 @@ pub(crate) const GO_ON: &str = "Go on.";
 /// Whose processes are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whose {
-    /// Those of the principal of a session.
+    /// Those of all sessions that a session reaches.
     Principal(SessionId),
     /// Those below a process, without it.
     Below(ProcessId),
@@ -43,8 +43,7 @@ pub struct Listed {
 pub fn trees(db: &Connection, whose: Whose, wanted: &Listed) -> Result<(Vec<(Process, u32)>, u32), StoreError> {
     let (roots, id) = match whose {
         Whose::Principal(session) => (
-            "p.parent_process_id IS NULL AND p.session_id IN (SELECT session_id FROM sessions
-               WHERE principal = (SELECT principal FROM sessions WHERE session_id = :id))",
+            "p.parent_process_id IS NULL AND p.session_id IN (SELECT reached FROM reach WHERE session_id = :id)",
             session.to_string(),
         ),
         Whose::Below(process) => ("p.parent_process_id = :id", process.to_string()),
@@ -96,8 +95,8 @@ pub fn living_of(db: &Connection, caller: Caller) -> Result<Vec<ProcessId>, Stor
     let (sql, caller) = match caller {
         Caller::Session(session) => (
             format!(
-                "SELECT process_id FROM assistant_processes WHERE {LIVING} AND session_id IN (SELECT session_id FROM sessions
-                   WHERE principal = (SELECT principal FROM sessions WHERE session_id = ?1)) ORDER BY seq"
+                "SELECT process_id FROM assistant_processes
+                   WHERE {LIVING} AND session_id IN (SELECT reached FROM reach WHERE session_id = ?1) ORDER BY seq"
             ),
             session.to_string(),
         ),
@@ -120,15 +119,14 @@ pub fn living_of(db: &Connection, caller: Caller) -> Result<Vec<ProcessId>, Stor
 }
 
 /// The processes that a caller spawned itself and that have not ended, oldest first; for a session those of all sessions
-/// of its principal.
+/// that it reaches.
 ///
 /// # Errors
 /// The store's.
 pub fn living_spawned_by(db: &Connection, caller: Caller) -> Result<Vec<ProcessId>, StoreError> {
     let (whose, caller) = match caller {
         Caller::Session(session) => (
-            "parent_process_id IS NULL AND session_id IN (SELECT session_id FROM sessions
-               WHERE principal = (SELECT principal FROM sessions WHERE session_id = ?1))",
+            "parent_process_id IS NULL AND session_id IN (SELECT reached FROM reach WHERE session_id = ?1)",
             session.to_string(),
         ),
         Caller::Process(process) => ("parent_process_id = ?1", process.to_string()),

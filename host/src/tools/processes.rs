@@ -227,12 +227,12 @@ fn see(host: &Host, db: &Connection, caller: Caller, process: ProcessId, summary
     })
 }
 
-/// The row of a process that the caller may see and steer: its own descendants, and for a session all of its
-/// principal's.
+/// The row of a process that the caller may see and steer: its own descendants, and for a session all
+/// that it reaches.
 pub(super) fn mine(db: &Connection, caller: Caller, process: ProcessId) -> Result<Process, ToolError> {
     let row = process_table::find(db, process)?.ok_or_else(|| ToolError::unknown_process(process))?;
     let is_mine = match caller {
-        Caller::Session(id) => message_box::same_principal(db, id, &row)?,
+        Caller::Session(id) => process_table::reaches(db, id, row.session)?,
         Caller::Process(me) => {
             let mut above = row.parent;
             while let Some(parent) = above

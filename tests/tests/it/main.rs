@@ -93,6 +93,8 @@ mod transcripts;
 mod trust;
 mod waits;
 #[cfg(target_os = "linux")]
+mod within;
+#[cfg(target_os = "linux")]
 mod worktrees;
 
 /// The programs under test.

@@ -1,5 +1,6 @@
 //! Progress of calls: what a client with a token is told, and that one without is told nothing.
 
+use assistant_host::caller::Within;
 use assistant_host::mcp;
 use conformance::bed::{Bed, SOON, assistant, script};
 use rmcp::model::{CallToolRequestParams, ProgressNotificationParam};
@@ -41,7 +42,9 @@ async fn door(bed: &Bed) -> (assistant_host::host::Host, DuplexStream) {
     let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
     let serving = host.clone();
     tokio::spawn(async move {
-        mcp::serve(&serving, "local", 0, tokio::io::split(theirs), CancellationToken::new()).await.expect("served");
+        mcp::serve(&serving, "local", Within::default(), tokio::io::split(theirs), CancellationToken::new())
+            .await
+            .expect("served");
     });
     (host, ours)
 }

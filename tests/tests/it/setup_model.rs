@@ -20,6 +20,9 @@ use crate::HOST;
 const BEFORE: &str = "# mine\ndefault_model = \"old\" # the usual one\n\n[models.old]\nprovider = \"openai\"   # as it is\n\
                       model = \"m\"\nbase_url = \"http://127.0.0.1:9\"\n\n[limits]\ndepth = 2\n";
 
+/// Where no Ollama is.
+const NO_OLLAMA: &str = "127.0.0.1:9";
+
 fn folder(config: Option<&str>) -> TempDir {
     let dir = tempfile::tempdir().expect("a folder");
     if let Some(config) = config {
@@ -37,12 +40,7 @@ fn config(dir: &TempDir) -> String {
 async fn setup(dir: &Path, args: &[&str], variables: &[(&str, &str)]) -> (Option<i32>, String, String) {
     let mut command = Command::new(HOST);
     command.args(["setup", "model"]).args(args).args(["--state", "state", "--config", "config.toml", "--no-project"]);
-    command
-        .current_dir(dir)
-        .env_clear()
-        .env("HOME", dir)
-        .env("PATH", dir.join("bin"))
-        .env("OLLAMA_HOST", "127.0.0.1:9");
+    command.current_dir(dir).env_clear().env("HOME", dir).env("PATH", dir.join("bin")).env("OLLAMA_HOST", NO_OLLAMA);
     command.envs(variables.iter().copied()).stdin(Stdio::null()).kill_on_drop(true);
     let output = tokio::time::timeout(SOON, command.output()).await.expect("it ends").expect("it runs");
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
@@ -230,13 +228,13 @@ async fn an_agent_that_does_not_reach_its_model_says_so() {
 /// What a person sees who types at a terminal, each answer as soon as its question is there. `script` gives the terminal;
 /// none where that is missing.
 #[cfg(target_os = "linux")]
-async fn at_a_terminal(dir: &Path, steps: &[(&str, &str)]) -> Option<String> {
+async fn at_a_terminal(dir: &Path, args: &str, ollama: &str, steps: &[(&str, &str)]) -> Option<String> {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let line = format!(
-        "HOME=. PATH=bin {HOST} setup model --no-test --state state --config config.toml --no-project; stty -a; echo left"
+        "HOME=$PWD PATH=$PWD/bin {HOST} setup model {args} --state state --config config.toml --no-project; stty -a; echo left"
     );
     let mut command = Command::new("script");
-    command.args(["-qec", &line, "/dev/null"]).current_dir(dir).env_clear().env("OLLAMA_HOST", "127.0.0.1:9");
+    command.args(["-qec", &line, "/dev/null"]).current_dir(dir).env_clear().env("OLLAMA_HOST", ollama);
     command.envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
     let mut terminal = match command.spawn() {
@@ -269,14 +267,85 @@ async fn a_key_that_is_pasted_is_not_shown() {
     let dir = folder(None);
     let (number, key) = (("Number [1]", "1\n"), "Paste the key");
     let all = [number, (key, "sk-secret-3\n"), ("Which model?", "m-9\n"), ("Write this", "y\n"), ("left", "")];
-    let Some(seen) = at_a_terminal(dir.path(), &all).await else { return };
+    let Some(seen) = at_a_terminal(dir.path(), "--no-test", NO_OLLAMA, &all).await else { return };
     assert!(seen.contains("m-9") && !seen.contains("secret") && seen.contains(" echo "), "{seen}");
     assert!(config(&dir).contains("model = \"m-9\"\napi_key_file = \"anthropic.key\""), "{}", config(&dir));
     assert_eq!(std::fs::read_to_string(dir.path().join("anthropic.key")).expect("a key"), "sk-secret-3\n");
     let dir = folder(None);
     let given_up = [number, (key, "sk-secret-3\u{3}"), ("left", "")];
-    let seen = at_a_terminal(dir.path(), &given_up).await.expect("as before");
+    let seen = at_a_terminal(dir.path(), "--no-test", NO_OLLAMA, &given_up).await.expect("as before");
     assert!(seen.contains("interrupted; nothing was written") && !seen.contains("secret"), "{seen}");
     assert!(seen.contains(" echo ") && !seen.contains("-isig"), "{seen}");
     assert!(!dir.path().join("config.toml").exists() && !dir.path().join("anthropic.key").exists());
+}
+
+/// A login that is on the machine is offered first, tried by a run of its agent, and written.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_login_that_is_here_is_offered_and_tried() {
+    let dir = folder(None);
+    log_in(dir.path(), "claude", ".claude/.credentials.json", LOGIN);
+    let session = "0193a5c0-7c1a-7b52-9d3e-4f1f0a6b7c02";
+    let content = json!([{ "type": "text", "text": "ok" }]);
+    let usage = json!({ "input_tokens": 3, "output_tokens": 1 });
+    let message = json!({ "id": "m1", "role": "assistant", "model": "played", "content": content, "usage": usage });
+    let lines = [
+        json!({ "type": "system", "subtype": "init", "session_id": session, "model": "played", "tools": [] }),
+        json!({ "type": "assistant", "message": message, "parent_tool_use_id": null, "session_id": session }),
+        json!({
+            "type": "result", "subtype": "success", "is_error": false, "result": "ok", "session_id": session,
+            "num_turns": 1, "total_cost_usd": 0.01, "usage": usage,
+        }),
+    ];
+    let says: String = lines.iter().map(|line| format!("echo '{line}'\n")).collect();
+    let script = format!("#!/bin/sh\nwhile read -r line; do :; done\necho asked >> \"$0.log\"\n{says}");
+    programs::write(&dir.path().join("bin/claude"), &script);
+    let steps = [("Number [1]", "1\n"), ("Write this", "y\n"), ("left", "")];
+    let Some(seen) = at_a_terminal(dir.path(), "", NO_OLLAMA, &steps).await else { return };
+    let first = seen.lines().find(|line| line.trim_start().starts_with("1 ")).unwrap_or_default();
+    assert!(first.contains("Claude Code") && first.contains("is logged in"), "{seen}");
+    assert!(seen.contains("Claude Code answered in") && !seen.contains("very-secret"), "{seen}");
+    assert!(config(&dir).ends_with("[runners.claude]\nagent = \"claude\"\n"), "{}", config(&dir));
+    assert_eq!(std::fs::read_to_string(dir.path().join("bin/claude.log")).expect("it was asked"), "asked\n");
+
+    // One that does not work is told, and nothing is written.
+    let dir = folder(None);
+    log_in(dir.path(), "claude", ".claude/.credentials.json", LOGIN);
+    let steps = [("Number [1]", "1\n"), ("left", "")];
+    let seen = at_a_terminal(dir.path(), "", NO_OLLAMA, &steps).await.expect("as before");
+    assert!(seen.contains("nothing was written") && !dir.path().join("config.toml").exists(), "{seen}");
+}
+
+/// What is chosen is asked for a word before it is written.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_is_chosen_is_tried() {
+    let server = ModelServer::start().await.expect("starts");
+    let raw = |value: Value| Reply::Raw {
+        status: 200,
+        headers: vec![("content-type".into(), "application/json".into())],
+        then: vec![Then::Write(value.to_string().into_bytes())],
+    };
+    let show = json!({ "model_info": { "x.context_length": 8_192 }, "capabilities": ["completion", "tools"] });
+    let has = || {
+        server.push(raw(json!({ "models": [{ "name": "one:8b" }, { "name": "two:4b" }] })));
+        server.push(raw(show.clone()));
+        server.push(raw(show.clone()));
+    };
+    let dir = folder(Some(BEFORE));
+    has();
+    server.push(Reply::error(400, &json!({ "error": "it does not fit into memory" })));
+    let chosen = [("Number [1]", "1\n"), ("Number [1]", "2\n")];
+    let refused = [&chosen[..], &[("left", "")]].concat();
+    let Some(seen) = at_a_terminal(dir.path(), "", server.base_url(), &refused).await else { return };
+    assert!(seen.contains("it does not fit into memory") && seen.contains("nothing was written"), "{seen}");
+    assert_eq!(config(&dir), BEFORE);
+    has();
+    server.push(Reply::text("ok"));
+    let works = [&chosen[..], &[("Write this", "y\n"), ("left", "")]].concat();
+    let seen = at_a_terminal(dir.path(), "", server.base_url(), &works).await.expect("as before");
+    assert!(seen.contains("two:4b (8192 tokens)") && seen.contains("answered in"), "{seen}");
+    let last = server.requests().pop().expect("asked");
+    assert_eq!((last.path.as_str(), &last.body["model"]), ("/api/chat", &json!("two:4b")));
+    assert!(config(&dir).contains("[models.ollama]\nprovider = \"ollama\"\nmodel = \"two:4b\"\n"), "{}", config(&dir));
 }

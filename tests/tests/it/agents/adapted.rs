@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use conformance::programs;
 
 use super::*;
-use crate::RUNNER;
+use crate::{RUNNER, SERVER};
 
 const STAND_IN: &str = include_str!("stand_in.py");
 
@@ -28,16 +28,22 @@ fn told(dir: &Path) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_agent_behind_its_adapter_does_the_work() {
-    let (mut bed, _) = bed("tools: [Read, Bash, ask_parent]\nmodel: sonnet");
-    let dir = bed.dir.path().to_owned();
-    let Some(program) = stand_in(&dir) else { return };
+/// A host whose assistant `a` has these keys and is run by the stand-in behind our runner; `other` is run by our runner alone.
+async fn adapted(keys: &str) -> Option<(Bed, Client)> {
+    let (mut bed, _) = bed(keys);
+    let program = stand_in(bed.dir.path())?;
     bed.runner = RunnerCommand::new(RUNNER);
     let kind = Kind::Agent { agent: Agent::Claude, program: Some(program), args: Vec::new() };
     bed.runners.insert("claude".to_owned(), Runner { kind, env: Vec::new() });
     let client = bed.open().await;
     bed.trust_all(&client.host).await;
+    Some((bed, client))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_behind_its_adapter_does_the_work() {
+    let Some((bed, client)) = adapted("tools: [Read, Bash, ask_parent]\nmodel: sonnet").await else { return };
+    let dir = bed.dir.path().to_owned();
 
     let first = client.spawn("a", "look what there is").await;
     let seen = client.end(&first).await;
@@ -81,5 +87,47 @@ async fn an_agent_behind_its_adapter_does_the_work() {
     assert!(!started[0]["args"].to_string().contains("look what there is"), "no prompt on a command line");
     let project = bed.project().canonicalize().expect("a folder");
     assert_eq!(started[0]["cwd"], json!(project.display().to_string()));
+    client.host.close().await;
+}
+
+/// What is the host's reaches the agent through the bridge: the tools of the servers that its definition names, which the
+/// host runs, its mail, and an assistant that it may spawn.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_uses_the_tools_that_the_host_runs_for_it() {
+    let keys = format!(
+        "tools: [s__echo, send_message, recv_message, spawn_assistant]\nmcpServers: {{s: {{command: {}}}}}",
+        json!(SERVER)
+    );
+    let Some((_bed, client)) = adapted(&keys).await else { return };
+    let uses = json!([
+        ["s__echo", { "text": "by the bridge" }],
+        ["s__place", {}],
+        ["spawn_assistant", { "assistant_id": "other", "query": "help", "run_mode": "sync" }],
+        ["spawn_assistant", { "assistant_id": "nobody", "query": "help" }],
+        ["send_message", { "thread_id": "$thread", "message": "which colour?" }],
+        ["recv_message", { "thread_id": "$thread", "wait_ms": 60_000, "unread_only": true }],
+    ]);
+    let spawned = client.spawn("a", &format!("uses: {uses}")).await;
+    let thread = &spawned["thread_id"];
+    let asked = client.call("recv_message", json!({ "thread_id": thread, "wait_ms": 20_000 })).await;
+    assert_eq!(asked["messages"][0]["content"], "which colour?", "{asked}");
+    // It waits for the answer, with the call that it makes next.
+    client.until(&spawned, "waiting").await;
+    client.call("send_message", json!({ "thread_id": thread, "message": "blue" })).await;
+    let seen = client.end(&spawned).await;
+    let result = client.mail(&spawned).await.pop().unwrap_or_default();
+    assert_eq!(seen["status"], "finished", "{seen} {result}");
+    let told: Value = serde_json::from_str(&result).unwrap_or_else(|_| panic!("{result}"));
+    // By `permission` the agent itself asks before calls of its own tools.
+    let tools = ["permission", "recv_message", "s__echo", "send_message", "spawn_assistant"];
+    assert_eq!(told["tools"], json!(tools), "no other");
+    for (at, words) in [(0, "by the bridge"), (1, "s__place"), (2, "ours"), (3, "nobody"), (4, "success"), (5, "blue")]
+    {
+        assert!(told["said"][at].as_str().is_some_and(|said| said.contains(words)), "{at} {words}: {told}");
+    }
+    let below = client.call("list_process", json!({ "process_id": spawned["process_id"] })).await;
+    let items = below["items"].as_array().cloned().unwrap_or_default();
+    let all: Vec<_> = items.iter().map(|one| (&one["assistant_id"], &one["status"])).collect();
+    assert_eq!(all, [(&json!("a"), &json!("finished")), (&json!("other"), &json!("finished"))]);
     client.host.close().await;
 }

@@ -1,11 +1,12 @@
 """Stands in for the program of a command-line agent: it plays a turn in the lines of JSON that the real one writes.
 
-What it was started with is added to the file `told` beside it. Where the task has the word `ask`, it asks its parent by the
-tools that it was given, and says what that answered."""
+What it was started with is added to the file `told` beside it. Where the task has `uses: ` and a list of calls, it
+makes them by the tools that it was given; where it has the word `ask`, it asks its parent. It says what was answered."""
 
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -38,44 +39,71 @@ def answered(call, content):
     say({"type": "user", "message": {"role": "user", "content": [part]}, "parent_tool_use_id": None, "session_id": session})
 
 
-def ask():
-    """Calls ask_parent of the one server that it was given."""
-    (server,) = json.load(open(behind("--mcp-config")))["mcpServers"].values()
-    started = subprocess.Popen(
-        [server["command"], *server["args"]],
-        env={**os.environ, **server.get("env", {})},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+class Tools:
+    """The one server of tools that it was given."""
 
-    def send(line):
-        started.stdin.write(json.dumps({"jsonrpc": "2.0", **line}) + "\n")
-        started.stdin.flush()
+    def __init__(self):
+        (server,) = json.load(open(behind("--mcp-config")))["mcpServers"].values()
+        self.number = 0
+        self.started = subprocess.Popen(
+            [server["command"], *server["args"]],
+            env={**os.environ, **server.get("env", {})},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "stand-in", "version": "1"}}
+        self.ask("initialize", client)
+        self.send({"method": "notifications/initialized"})
 
-    def call(number, method, params):
-        send({"id": number, "method": method, "params": params})
-        for line in started.stdout:
+    def send(self, line):
+        self.started.stdin.write(json.dumps({"jsonrpc": "2.0", **line}) + "\n")
+        self.started.stdin.flush()
+
+    def ask(self, method, params):
+        self.number += 1
+        self.send({"id": self.number, "method": method, "params": params})
+        for line in self.started.stdout:
             answer = json.loads(line)
-            if answer.get("id") == number:
-                return answer["result"]
+            if answer.get("id") == self.number:
+                return answer.get("result") or {"content": [{"text": answer["error"]["message"]}]}
         sys.exit("the server of tools has ended")
 
-    client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "stand-in", "version": "1"}}
-    call(1, "initialize", client)
-    send({"method": "notifications/initialized"})
-    result = call(2, "tools/call", {"name": "ask_parent", "arguments": {"question": "Which colour?"}})
-    started.stdin.close()
-    started.wait()
-    return result["content"][0]["text"]
+    def call(self, tool, arguments):
+        result = self.ask("tools/call", {"name": tool, "arguments": arguments})
+        return result["content"][0]["text"]
+
+    def end(self):
+        self.started.stdin.close()
+        self.started.wait()
+
+
+def use(calls):
+    """Makes these calls, `$thread` in them is its own thread; gives the names of its tools, and what each call gave."""
+    prompt = pathlib.Path(behind("--append-system-prompt-file")).read_text()
+    thread = re.search(r"Your thread_id is ([-0-9a-f]+)", prompt)[1]
+    tools = Tools()
+    names = sorted(tool["name"] for tool in tools.ask("tools/list", {})["tools"])
+    said = []
+    for number, (tool, arguments) in enumerate(calls):
+        arguments = json.loads(json.dumps(arguments).replace("$thread", thread))
+        message(f"u{number}", [{"type": "tool_use", "id": f"u{number}", "name": f"mcp__assistants__{tool}", "input": arguments}])
+        said.append(tools.call(tool, arguments))
+        answered(f"u{number}", said[-1])
+    tools.end()
+    return json.dumps({"tools": names, "said": said})
 
 
 say({"type": "system", "subtype": "init", "session_id": session, "model": "stand-in-1", "tools": []})
 message(1, [{"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "ls"}}])
 answered("t1", "a.txt")
-if "ask" in prompt:
+if "uses: " in prompt:
+    text = use(json.JSONDecoder().raw_decode(prompt.split("uses: ")[1])[0])
+elif "ask" in prompt:
     message(2, [{"type": "tool_use", "id": "t2", "name": "mcp__assistants__ask_parent", "input": {"question": "Which colour?"}}])
-    said = ask()
+    tools = Tools()
+    said = tools.call("ask_parent", {"question": "Which colour?"})
+    tools.end()
     answered("t2", said)
     text = f"The answer was: {said}"
 else:

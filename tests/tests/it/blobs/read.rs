@@ -1,5 +1,6 @@
 //! What tools and models give, as it is shown to models, kept in the record, and read again.
 
+use assistant_host::caller::Within;
 use rmcp::ClientServiceExt;
 use rmcp::model::{ReadResourceRequestParams, ResourceContents};
 use rmcp::service::{ClientLifecycleMode, RoleClient, RunningService};
@@ -163,7 +164,10 @@ async fn mcp_clients_of_both_eras_read_blobs_as_resources() {
     let (ours, theirs) = tokio::io::duplex(64 * 1024);
     let stop = tokio_util::sync::CancellationToken::new();
     let (served, serving) = (host.clone(), stop.clone());
-    let door = tokio::spawn(async move { assistant_host::mcp::serve(&served, "local", 0, ours, serving).await });
+    let door =
+        tokio::spawn(
+            async move { assistant_host::mcp::serve(&served, "local", Within::default(), ours, serving).await },
+        );
     let preferred_versions = vec![rmcp::model::ProtocolVersion::V_2026_07_28];
     let modern = ().serve_with_lifecycle(theirs, ClientLifecycleMode::Discover { preferred_versions }).await;
     let modern = modern.expect("a modern client");

@@ -1,5 +1,6 @@
 //! Document 002: who calls whom, and how deep.
 
+use assistant_host::caller::Within;
 use assistant_host::tools::profile::Profile;
 use serde_json::json;
 
@@ -39,7 +40,8 @@ async fn row_2_7_no_nesting_unless_allowed() {
     let mut next = walk.next().await;
     assert_eq!(next.uses("spawn_assistant", spawn("last")).await["code"], "limit_depth");
     // A client that is a subagent itself, of this host or another one, is as deep as they are.
-    let below = walk.host.open_session_with("local", "main", 1, &Profile::Subagents).await.expect("a session");
+    let within = Within { level: 1, process: None };
+    let below = walk.host.open_session_with("local", "main", within, &Profile::Subagents).await.expect("a session");
     let below = walk.host.connect_session(below).await.expect("a client");
     for tool in ["run_subagent_plain", "run_subagent_named"] {
         assert_eq!(crate::documents::refused(&below, tool, json!({ "prompt": "x" })).await.0, "limit_depth");

@@ -80,7 +80,8 @@ fn what_holds_the_stdout_of_one_that_has_exited_is_told_once() {
 #[cfg(unix)]
 #[test]
 fn what_a_terminal_would_obey_is_shown_as_an_escape() {
-    let script = r"printf '\033[2Jhello\007\n'; printf '\033]0;x\007\r\n' >&2; cat > /dev/null";
+    // What it says first is why it is ended: stderr before that.
+    let script = r"printf '\033]0;x\007\r\n' >&2; printf '\033[2Jhello\007\n'; cat > /dev/null";
     let (output, _) = kit(&["--case", "silent-before-initialize", "--wait-ms", "2000", "--", "sh", "-c", script]);
     let shown = String::from_utf8(output.stdout).expect("UTF-8");
     assert!(shown.chars().all(|c| c == '\n' || !c.is_control()), "{shown:?}");
