@@ -15,7 +15,7 @@ import time
 import bed
 import played
 
-GONE_SECS_MAX = 20
+GONE_SECS_MAX = 60
 MARK = "ASSISTANT_PROCESS_ID="
 """Whatever an assistant's runner starts has it in its environment."""
 SHELLS = {"Bash": "command", "bash": "command", "exec_command": "cmd", "run_shell_command": "command"}
