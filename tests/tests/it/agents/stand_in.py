@@ -79,7 +79,8 @@ class Tools:
 
 
 def use(calls):
-    """Makes these calls, `$thread` in them is its own thread; gives the names of its tools, and what each call gave."""
+    """Makes these calls, `$thread` in them is its own thread; the names of its tools, and what each call gave, go into the
+    file `used` beside it."""
     prompt = pathlib.Path(behind("--append-system-prompt-file")).read_text()
     thread = re.search(r"Your thread_id is ([-0-9a-f]+)", prompt)[1]
     tools = Tools()
@@ -91,7 +92,9 @@ def use(calls):
         said.append(tools.call(tool, arguments))
         answered(f"u{number}", said[-1])
     tools.end()
-    return json.dumps({"tools": names, "said": said})
+    # The answer may be one to mail that has come meanwhile.
+    told.with_name("used").write_text(json.dumps({"tools": names, "said": said}))
+    return "I have used them."
 
 
 say({"type": "system", "subtype": "init", "session_id": session, "model": "stand-in-1", "tools": []})
