@@ -63,7 +63,9 @@ def for_claude(planted, home, project):
     hook = lambda name: {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": planted.line(name)}]}]}
     own = json.loads((home / ".claude.json").read_text())
     mine = {"hasTrustDialogAccepted": True, "mcpServers": {"planted_local": planted.server("local-server")}}
-    own |= {"mcpServers": {"planted_user": planted.server("user-server")}, "projects": {str(project): mine}}
+    # It may know the project by the folder of a repository around it.
+    projects = {str(folder): mine for folder in [project, *project.parents]}
+    own |= {"mcpServers": {"planted_user": planted.server("user-server")}, "projects": projects}
     planted.write(home / ".claude.json", own)
     planted.write(project / ".mcp.json", {"mcpServers": {"planted_project": planted.server("project-server")}})
     settings = {"enableAllProjectMcpServers": True, "hooks": hook("user-hook")}
