@@ -1,7 +1,8 @@
 //! Idempotency keys: what a call was answered with, for the same call made again.
 //!
 //! A key belongs to the tool and to the principal of a session (or to the assistant within which its client runs), so that
-//! it survives a reconnect; where a process calls, to its line of resumptions. Its row is in the transaction of the call that it is for.
+//! it survives a reconnect; where a process calls, to its line of resumptions. Its row is in the transaction of the call that
+//! it is for.
 
 use rusqlite::{Connection, OptionalExtension, named_params};
 use serde::{Deserialize, Serialize};

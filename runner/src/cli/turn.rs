@@ -212,7 +212,8 @@ async fn play(
                             deadline = deadline.or_else(|| Some(after(EXIT_MS)));
                         }
                     }
-                    if odd.in_a_row == ODD_LINES_MAX {
+                    // One that has answered, or has exited, gets its time anyway.
+                    if deadline.is_none() && odd.in_a_row >= ODD_LINES_MAX {
                         let first = odd.first.unwrap_or_default();
                         return Err(internal(format!(
                             "the agent wrote {ODD_LINES_MAX} lines in a row that are no JSON objects; the first: {first}"

@@ -81,9 +81,13 @@ async fn what_is_no_message_is_passed_over_up_to_a_bound() {
         steps.extend(odd.map(|odd| json!(["out", odd])));
         steps.extend([json!(["times", 9_000, "junk"]), says("Hi."), json!(["times", 9_000, "junk"]), ends("Hi.")]);
         assert_eq!(ended(&writes, steps).await, "finished: Hi.", "{name}");
-        let steps = vec![json!(["read"]), begins.clone(), json!(["times", 20_000, "junk"]), ends("Hi.")];
+        let steps = vec![json!(["read"]), begins.clone(), json!(["times", 200_000, "junk"]), ends("Hi.")];
         let given_up = "internal_error: the agent wrote 10000 lines in a row that are no JSON objects; the first: junk";
         assert_eq!(ended(&writes, steps).await, given_up, "{name}");
+        // What comes behind its answer takes nothing from that; the end of opencode's is told by its exit only.
+        let behind = if *name == "opencode" { 9_000 } else { 20_000 };
+        let steps = vec![json!(["read"]), begins.clone(), says("Hi."), ends("Hi."), json!(["times", behind, "junk"])];
+        assert_eq!(ended(&writes, steps).await, "finished: Hi.", "{name}");
     }
 }
 
